@@ -1,0 +1,57 @@
+#ifndef PYPERF_CMD_H
+#define PYPERF_CMD_H
+
+#include "base/err.h"
+
+#include <popt.h>
+#include <stdio.h>
+
+/*
+ * A subcommand is one file cmd/NAME.c and one row of the table in cmd/main.c. To add one: write
+ * `int cmd_NAME(int argc, const char **argv)`, export its option table from a function, declare
+ * both below, add the row. Help, completion and the man page check come from the tables.
+ *
+ * A popt table is static data; what its options write to is a static struct of that file, since a
+ * process runs one command once. A command returns its exit status.
+ */
+struct command {
+	const char *name;
+	const char *arguments; /* of the usage line: "[OPTIONS] -- COMMAND [ARG...]" */
+	const char *summary;   /* one line, for `pyperf help` */
+	int (*run)(int argc, const char **argv);
+	const struct poptOption *options;
+	const char *const *examples; /* command lines, NULL-terminated; shown by --help */
+};
+
+/* All commands, ended by a row without name. */
+extern const struct command commands[];
+const struct command *command_find(const char *name);
+
+/* Parses the options of a command; positional words stay in the context. Stops at the first word
+ * that is no option where `stop_at_word`. Prints usage errors itself; NULL then, with *status to
+ * return (0 after --help, 2 for an error). Otherwise free with poptFreeContext(). */
+poptContext command_options(const struct command *command, int argc, const char **argv,
+			    int stop_at_word, int *status);
+
+/* "pyperf: sentence" and the hint on stderr; returns the exit status. */
+int command_fail(const struct err *err);
+/* A usage error in the command's own words: also names `pyperf help COMMAND`. Returns 2. */
+int command_usage(const struct command *command, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));
+/* No such command: suggests the nearest one. Returns 2. */
+int command_unknown(const char *name);
+void command_help(FILE *out, const struct command *command);
+
+/* Lines of log.h go to stderr: -q shows warnings only, -v all. */
+void command_verbosity(int quiet, int verbose);
+
+/* Ends output on stdout: an error such as a full disk becomes a message and status 1; a reader that
+ * went away (EPIPE) is quiet. Returns the status. */
+int command_finish_output(int status);
+
+int cmd_version(int argc, const char **argv);
+int cmd_help(int argc, const char **argv);
+
+extern const struct poptOption version_options[], help_options[];
+
+#endif

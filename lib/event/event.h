@@ -1,0 +1,67 @@
+#ifndef PYPERF_EVENT_H
+#define PYPERF_EVENT_H
+
+#include "base/err.h"
+#include "base/vec.h"
+
+#include <linux/perf_event.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+/*
+ * Event names -> perf_event_attr, and opening them with the fall-backs that keep a recording
+ * possible where a counter is missing.
+ */
+
+struct event_spec {
+	char *name; /* as the user wrote it, modifiers included: what reports show */
+	struct perf_event_attr attr; /* type, config*, exclude_*, precise_ip; no sampling fields */
+	int group;		     /* number of its {group}; -1 alone */
+	bool leader;		     /* first of its group, or alone */
+	bool fallback;		     /* stands in for an event that this machine does not have */
+};
+
+struct event_list {
+	VEC_OF(struct event_spec)
+};
+
+void event_list_fini(struct event_list *list);
+
+/*
+ * Parses one -e argument and appends: "cycles,cache-misses", "{a,b}:u", "sched:sched_switch",
+ * "r1a8", "cpu/event=0x3c,umask=0/", "skl::INST_RETIRED:u". Names resolve in the order of
+ * design: sysfs PMUs, generic names, tracepoints, libpfm4, raw. An unknown name is ERR_USAGE and
+ * the hint suggests the nearest one.
+ */
+int event_parse(struct event_list *list, const char *text, struct err *err);
+
+/*
+ * Tries each event once on this machine (pid 0, disabled). Hardware cycles that do not exist
+ * become cpu-clock under that name; what else does not exist is dropped; each with one log_info()
+ * line; duplicates that arise are dropped too. A list that ends up empty is ERR_UNSUPPORTED and
+ * the hint says what to use. A permission problem is ERR_PERMISSION with the remedies: for
+ * exclude_kernel enough, the event silently gets ":u" with one line (as perf does).
+ */
+int event_list_probe(struct event_list *list, struct err *err);
+
+/* perf_event_open(2) with CLOEXEC; the fd or -errno. */
+int event_open_fd(const struct perf_event_attr *attr, pid_t pid, int cpu, int group_fd);
+
+/* Puts a failed open into words: what, why (paranoid level, capability, limits), what to do on a
+ * host and in a container. Returns the code. */
+int event_open_error(const struct event_spec *spec, int saved_errno, struct err *err);
+
+/* kernel.perf_event_paranoid, or 2 where it cannot be read; CAP_PERFMON or CAP_SYS_ADMIN in force.
+ */
+int event_paranoid_level(void);
+bool event_is_privileged(void);
+
+/* kernel.perf_event_max_sample_rate, or 0 where it cannot be read. */
+uint64_t event_max_sample_rate(void);
+
+/* The name for an attr that came without one: "cycles", "page-faults:u", "raw 0x1a8". */
+void event_attr_name(const struct perf_event_attr *attr, char *buf, size_t size);
+
+#endif

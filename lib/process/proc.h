@@ -1,0 +1,25 @@
+#ifndef PYPERF_PROC_H
+#define PYPERF_PROC_H
+
+#include "base/err.h"
+#include "process/process.h"
+
+#include <stdint.h>
+#include <sys/types.h>
+
+/* What /proc says of live processes. */
+
+struct proc_map {
+	uint64_t start, end, pgoff, ino;
+	uint32_t maj, min;
+	char perms[5];	  /* "r-xp" */
+	const char *path; /* "" for anonymous; valid during the callback */
+};
+/* Calls back for each line of /proc/PID/maps; a non-zero return stops and is passed on. */
+int proc_each_map(pid_t pid, int (*each)(const struct proc_map *map, void *ctx), void *ctx,
+		  struct err *err);
+int proc_comm(pid_t pid, pid_t tid, char *buf, size_t size);
+/* The pid in the innermost namespace of the process (last of NSpid), or pid itself. */
+pid_t proc_innermost_pid(pid_t pid);
+
+#endif

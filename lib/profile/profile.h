@@ -1,0 +1,145 @@
+#ifndef PYPERF_PROFILE_H
+#define PYPERF_PROFILE_H
+
+#include "base/err.h"
+#include "base/intern.h"
+#include "data/data.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/*
+ * A recording, understood: threads, functions, stacks, and how often each stack was sampled by
+ * each event. All views (report, annotate, script, exports) are made from this.
+ *
+ * Loading reads the file once, in the order of time: side-band records move the process model,
+ * each sample is paired with the Python frames that lie before it in its CPU's ring, merged, and
+ * interned. A stack that was seen before costs one hash look-up; symbols are resolved once per
+ * distinct address, at the end. Everything lives until profile_free(); ids are dense indices.
+ */
+enum frame_kind {
+	FRAME_PYTHON, /* a Python function's frame; the eval loop running it is part of it */
+	FRAME_NATIVE, /* machine code in user space */
+	FRAME_KERNEL,
+};
+const char *frame_kind_name(enum frame_kind kind); /* "python", "native", "kernel" */
+
+/* Strings are ids of profile_text(). */
+struct profile_function {
+	enum frame_kind kind;
+	uint32_t name; /* co_name or symbol; for an address without a symbol "0x12af [libfoo.so]" */
+	uint32_t qualname; /* co_qualname; the name for others */
+	uint32_t file; /* co_filename; native: the path of the object; kernel: "[kernel]" or module
+			*/
+	uint32_t line; /* co_firstlineno; 0 for native code */
+};
+
+struct profile_frame {
+	uint32_t function;
+	uint32_t line; /* that was executing; 0 where not known. Python, and native with DWARF when
+			  asked for with profile_native_lines() */
+	uint64_t addr; /* native and kernel: vaddr in the object (or absolute); Python: byte offset
+			*/
+	uint64_t ip;   /* native and kernel: an address at which it was sampled; Python: 0 */
+};
+
+/* Stacks are a tree from the root: a stack id names its leaf, `parent` is the caller's stack.
+ * Stack 0 is the empty stack, above every root. */
+struct profile_stack {
+	uint32_t parent;
+	uint32_t frame;
+};
+
+struct profile_thread {
+	uint32_t pid, tid;
+	uint32_t comm; /* string */
+};
+
+struct profile_event {
+	const char *name;
+	uint64_t samples, period_total;
+	uint64_t lost; /* records that the kernel says it dropped, shared by all events of a ring:
+			  the whole recording's count when it cannot be told apart */
+	bool sampled;  /* false: side-band and Python-frame events; views leave them out */
+	double frequency; /* Hz where attr.freq; 0 for a fixed period */
+	uint64_t period;
+};
+
+/* One cell: this thread, in this stack, sampled by this event. */
+struct profile_cell {
+	uint32_t thread, stack, event;
+	uint64_t samples, period;
+};
+
+struct profile_summary {
+	uint64_t samples;		/* of all sampled events */
+	uint64_t user_samples;		/* whose leaf is in user space (python or native) */
+	uint64_t python;		/* carry Python frames */
+	uint64_t python_lines;		/* and the innermost Python frame has its line */
+	uint64_t user_python_lines;	/* of these, leaf in user space */
+	uint64_t lost;			/* samples and records lost by the kernel */
+	uint64_t unpaired;		/* Python frames without a sample */
+	uint64_t truncated;		/* Python stacks cut at the root end */
+	uint64_t faulted;		/* Python stacks cut by unreadable memory */
+	uint64_t unresolved_code;	/* samples with a code object that could not be read */
+	uint64_t dropped_native;	/* samples whose native chain was cut (no frame pointers) */
+	uint64_t malformed;		/* records left out because they break their layout */
+	uint64_t late;			/* out of time order */
+	uint64_t first_time, last_time; /* ns */
+	const char *loss;		/* what a broken file lost; NULL */
+	const char *command;		/* the profiled command; NULL where not known */
+	const char *python_version;	/* "CPython 3.12.1", several joined by ", "; NULL */
+	const char *engine;		/* "bpf", "trampoline", "off"; NULL */
+	uint32_t threads;		/* that were sampled */
+};
+
+struct profile;
+
+/* Called for every sample in order of time while loading, for `script`. */
+struct profile_sample {
+	uint32_t thread, event,
+		stack; /* stack: as above; frames are complete, names only after load */
+	uint32_t cpu;
+	uint64_t time, period, ip, addr;
+};
+typedef int profile_on_sample(const struct profile_sample *sample, void *ctx, struct err *err);
+
+struct profile_options {
+	profile_on_sample *on_sample; /* may be NULL */
+	void *ctx;
+	bool no_symbols; /* counting only */
+};
+
+int profile_load(struct profile **profile, struct data_file *file,
+		 const struct profile_options *options, struct err *err);
+void profile_free(struct profile *profile);
+
+const struct profile_summary *profile_summary(const struct profile *profile);
+const char *profile_text(const struct profile *profile, uint32_t string);
+
+size_t profile_event_count(const struct profile *profile);
+size_t profile_thread_count(const struct profile *profile);
+size_t profile_function_count(const struct profile *profile);
+size_t profile_frame_count(const struct profile *profile);
+size_t profile_stack_count(const struct profile *profile);
+size_t profile_cell_count(const struct profile *profile);
+const struct profile_event *profile_event(const struct profile *profile, uint32_t event);
+const struct profile_thread *profile_thread(const struct profile *profile, uint32_t thread);
+const struct profile_function *profile_function(const struct profile *profile, uint32_t function);
+const struct profile_frame *profile_frame(const struct profile *profile, uint32_t frame);
+const struct profile_stack *profile_stack(const struct profile *profile, uint32_t stack);
+const struct profile_cell *profile_cell(const struct profile *profile, size_t cell);
+
+/* The recorded text of a Python source file; see perfmap/source.h. */
+struct source;
+const struct source *profile_source(const struct profile *profile, uint32_t file);
+
+/* Fills in `line` (and *file, a path) of a native frame by DWARF; false where there is none. */
+bool profile_native_line(struct profile *profile, uint32_t frame, const char **file,
+			 uint32_t *line);
+/* Machine code of a native function: its bytes and where they lie. Freed by the caller. */
+int profile_native_code(struct profile *profile, uint32_t function, uint64_t *vaddr,
+			uint8_t **bytes, size_t *len, uint16_t *machine, struct err *err);
+
+#endif

@@ -1,0 +1,83 @@
+#ifndef PYPERF_VIEW_H
+#define PYPERF_VIEW_H
+
+#include "profile/profile.h"
+
+/*
+ * Tables over a profile: which samples count (a filter), summed by function or by line.
+ *
+ * self:  the function is the innermost frame of the merged stack. A sample in C code counts for the
+ *        C function, not for the Python function that called it.
+ * total: the function is anywhere on the stack; once per sample, however deep it recurses.
+ *
+ * A line belongs to a Python function's frame. Its self is all time in which that frame is the
+ * innermost *Python* frame, C and kernel code called from the line included; where the time went is
+ * told by the split into python, native and kernel. Its total counts the line anywhere on the
+ * stack.
+ */
+struct view_filter {
+	const char *comm;	 /* NULL: all; names separated by commas */
+	const char *pids, *tids; /* decimal, separated by commas */
+	const char *dso;	 /* samples whose leaf lies in this object (last path component) */
+};
+
+struct view_count {
+	uint64_t self, total; /* period sums */
+	uint64_t self_samples, total_samples;
+	/* Period of the samples in which this is the innermost Python frame, by the leaf's kind
+	 * (for Python functions and lines; by enum frame_kind). */
+	uint64_t split[3];
+};
+
+struct view_row {
+	uint32_t function;
+	uint32_t line;		   /* of the function table: 0 */
+	struct view_count *counts; /* one per event of the profile */
+};
+
+/* Where native functions called directly from a Python line spent time. */
+struct view_callee {
+	uint32_t line;		   /* of the Python function */
+	uint32_t function;	   /* native, kernel or Python function called from there */
+	struct view_count *counts; /* total only */
+};
+
+struct view {
+	struct view_row
+		*rows; /* sorted by `sort_event`: self, or total, descending; ties by name */
+	size_t count;
+	uint64_t *period_total; /* per event, after the filter */
+	uint64_t *samples;
+	size_t events;
+};
+
+enum view_sort { VIEW_BY_SELF, VIEW_BY_TOTAL };
+
+int view_functions(struct view **view, const struct profile *profile,
+		   const struct view_filter *filter, enum view_sort sort, uint32_t sort_event,
+		   struct err *err);
+/* All lines of all Python functions; `function` UINT32_MAX, or only those of one, by line. */
+int view_lines(struct view **view, const struct profile *profile, const struct view_filter *filter,
+	       uint32_t function, uint32_t sort_event, struct err *err);
+void view_free(struct view *view);
+
+/* Grouped by a key other than the function, for --sort comm,pid,tid,dso,file: keys are strings. */
+enum view_key { VIEW_COMM, VIEW_PID, VIEW_TID, VIEW_DSO, VIEW_FILE, VIEW_KIND };
+
+/* Self time of a native function by address, for annotate: pairs sorted by addr. */
+struct view_address {
+	uint64_t addr;
+	uint32_t frame;
+	struct view_count *counts;
+};
+int view_addresses(struct view_address **rows, size_t *count, const struct profile *profile,
+		   const struct view_filter *filter, uint32_t function, struct err *err);
+void view_addresses_free(struct view_address *rows, size_t count);
+
+/* What the lines of one Python function called: rows by line, then total of `sort_event`. */
+int view_callees(struct view_callee **rows, size_t *count, const struct profile *profile,
+		 const struct view_filter *filter, uint32_t function, uint32_t sort_event,
+		 struct err *err);
+void view_callees_free(struct view_callee *rows, size_t count);
+
+#endif

@@ -1,0 +1,57 @@
+#ifndef PYPERF_ELF_H
+#define PYPERF_ELF_H
+
+#include "base/err.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/*
+ * One ELF file: build-id, symbols, bytes at addresses, source lines.
+ *
+ * "vaddr" is an address as the file's symbols and program headers give it (before relocation),
+ * "offset" a place in the file; elf_vaddr() converts by the program headers, which is what turns
+ * a sample's map offset into an address that symbols know. Hostile files are bounded and refused,
+ * never followed.
+ */
+struct elf_file;
+
+struct elf_symbol {
+	const char *name; /* valid until elf_close() */
+	uint64_t vaddr, size;
+};
+
+#define ELF_BUILD_ID_MAX 20
+
+int elf_open(struct elf_file **elf, const char *path, struct err *err);
+/* The same from memory (the vDSO, a test); bytes are copied. */
+int elf_open_memory(struct elf_file **elf, const void *bytes, size_t len, struct err *err);
+void elf_close(struct elf_file *elf);
+
+uint16_t elf_machine(const struct elf_file *elf);
+bool elf_is_position_independent(const struct elf_file *elf); /* ET_DYN */
+/* 0 bytes where the file has no build-id note. */
+size_t elf_build_id(const struct elf_file *elf, uint8_t id[ELF_BUILD_ID_MAX]);
+
+bool elf_vaddr(const struct elf_file *elf, uint64_t offset, uint64_t *vaddr);
+/* Load address of the file in a process, from one mapping of it: address that vaddr 0 has. */
+bool elf_bias(const struct elf_file *elf, uint64_t map_start, uint64_t map_pgoff, uint64_t *bias);
+/* Bytes that the file holds for a vaddr range (zero-filled where the memory image is larger). */
+int elf_read(const struct elf_file *elf, uint64_t vaddr, void *buf, size_t len);
+/* The section's vaddr and size; false where there is none. */
+bool elf_section(const struct elf_file *elf, const char *name, uint64_t *vaddr, uint64_t *size);
+
+/* .symtab and .dynsym, first by name, then by address. Sorted tables are made at first use. */
+bool elf_symbol_by_name(struct elf_file *elf, const char *name, struct elf_symbol *symbol);
+/* The symbol that covers the address: functions only, the largest binding at one address wins
+ * (global before weak before local); a symbol without size reaches to the next one. */
+bool elf_symbol_at(struct elf_file *elf, uint64_t vaddr, struct elf_symbol *symbol);
+/* Calls back for every function symbol; a non-zero return stops and is passed on. */
+int elf_each_function(struct elf_file *elf, int (*each)(const struct elf_symbol *symbol, void *ctx),
+		      void *ctx);
+
+/* Source line by DWARF; false where there is none. `file` is valid until elf_close(). */
+bool elf_line(struct elf_file *elf, uint64_t vaddr, const char **file, uint32_t *line);
+
+#endif

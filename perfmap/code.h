@@ -1,0 +1,60 @@
+#ifndef PYPERF_CODE_H
+#define PYPERF_CODE_H
+
+#include "base/bytes.h"
+#include "base/err.h"
+#include "base/intern.h"
+#include "base/strbuf.h"
+#include "perfmap/layout.h"
+#include "process/memory.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/*
+ * The code objects of a recording: names and line tables, taken while they lived, found again by
+ * (lineage, address, fingerprint). Used by the recorder, which fills it from raw records and from
+ * processes and stores it in the file, and by the reader, which fills it from the file.
+ */
+struct py_codes;
+
+struct py_code {
+	uint32_t name, qualname, filename; /* ids in the table's strings; qualname is the name where
+					      CPython has none (<= 3.10) */
+	uint32_t firstlineno;
+	uint8_t minor;
+	uint8_t missing; /* PY_CODE_MISSING_*: what never could be read */
+	const uint8_t *table;
+	uint32_t table_len;
+};
+
+/* `strings` is borrowed and must outlive the table. */
+struct py_codes *py_codes_new(struct intern *strings);
+void py_codes_free(struct py_codes *codes);
+
+/* Takes a PY_RAW_CODE payload. 0, or ERR_CORRUPT for one that breaks its own lengths (left out).
+ * One that is there already gains what it was missing. */
+int py_codes_add_raw(struct py_codes *codes, struct bytes raw, struct err *err);
+
+/* Reads a code object from a process; refuses (ERR_NOT_FOUND) when the fingerprint of what is
+ * there now differs: the object was freed. */
+int py_codes_read(struct py_codes *codes, const struct memory *memory,
+		  const struct py_layout *layout, uint32_t lineage, uint64_t code,
+		  uint32_t fingerprint, struct err *err);
+
+/* Index of a code object, or -1. Indices are dense from 0 and never change. */
+int py_codes_find(const struct py_codes *codes, uint32_t lineage, uint64_t code,
+		  uint32_t fingerprint);
+const struct py_code *py_codes_get(const struct py_codes *codes, int index);
+size_t py_codes_count(const struct py_codes *codes);
+
+/* Line of the instruction at a byte offset (PY_INSTR_MASK of a raw frame); 0 where the table says
+ * that it has none or is missing. Fast: tables are expanded at first use. */
+uint32_t py_codes_line(struct py_codes *codes, int index, uint32_t offset);
+
+/* The private section: all code objects, or only those of `only` (one byte per index, non-zero
+ * keeps; NULL keeps all). */
+int py_codes_encode(const struct py_codes *codes, const uint8_t *only, struct strbuf *out);
+int py_codes_decode(struct py_codes *codes, struct bytes section, struct err *err);
+
+#endif

@@ -1,0 +1,52 @@
+#ifndef PYPERF_PERFMAP_H
+#define PYPERF_PERFMAP_H
+
+#include "base/bytes.h"
+#include "base/err.h"
+#include "base/strbuf.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+/*
+ * perf-PID.map: "START SIZE name" lines, hexadecimal, that a JIT (CPython's -X perf, Node, .NET)
+ * writes to /tmp while it runs. The name is the rest of the line. A later entry wins over earlier
+ * ones it overlaps, since a map is appended to when addresses are reused. CPython's entries are
+ * named "py::QUALNAME:FILE".
+ */
+struct perfmap;
+
+struct perfmap_entry {
+	uint64_t start, size;
+	const char *name; /* valid until perfmap_free(); raw */
+	bool python;	  /* "py::": then qualname and filename are set, not NUL-terminated */
+	const char *qualname, *filename;
+	size_t qualname_len, filename_len;
+};
+
+/* Bounded: lines beyond PERFMAP_LINES_MAX and bytes beyond PERFMAP_BYTES_MAX are refused and
+ * counted. Lines that are no entry are skipped and counted. */
+#define PERFMAP_LINES_MAX 10000000u
+#define PERFMAP_BYTES_MAX (1u << 30)
+
+int perfmap_parse(struct perfmap **map, const char *text, size_t len, struct err *err);
+void perfmap_free(struct perfmap *map);
+bool perfmap_find(const struct perfmap *map, uint64_t addr, struct perfmap_entry *entry);
+size_t perfmap_count(const struct perfmap *map);
+uint64_t perfmap_skipped(const struct perfmap *map);
+
+/*
+ * Reads the map of a live or just ended process: /proc/PID/root/tmp/perf-NSPID.map while it lives,
+ * else /tmp/perf-NSPID.map where `ns_pid` was noted before. Opened with O_NOFOLLOW, only a regular
+ * file that belongs to `uid` or to root. ERR_NOT_FOUND where there is none, ERR_PERMISSION with the
+ * reason where it is not to be trusted.
+ */
+int perfmap_read(pid_t pid, pid_t ns_pid, uid_t uid, struct strbuf *text, struct err *err);
+
+/* The private section: u32 count, then per map u32 pid and a blob of its text. */
+void perfmap_section_add(struct strbuf *section, uint32_t pid, const char *text, size_t len);
+/* Steps through a section: false at the end (or at a broken entry, with section->bad). */
+bool perfmap_section_next(struct bytes *section, uint32_t *pid, struct bytes *text);
+
+#endif

@@ -1,0 +1,18 @@
+#ifndef PYPERF_WALK_H
+#define PYPERF_WALK_H
+
+#include "perfmap/frames.h"
+#include "perfmap/layout.h"
+#include "process/memory.h"
+
+/*
+ * The interpreter walker for a live process or a saved image; walk_core.h holds the one source
+ * that is also built for BPF.
+ *
+ * Walks the frames of the thread whose thread pointer (fs base on x86-64) is given. `frames` has
+ * room for `max`. Returns enum py_walk_status; *count frames are sound in every case.
+ */
+int py_walk(const struct py_process *process, const struct memory *memory, __u64 thread_pointer,
+	    struct py_raw_frame *frames, unsigned int max, unsigned int *count);
+
+#endif

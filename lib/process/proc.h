@@ -12,12 +12,15 @@
 struct proc_map {
 	uint64_t start, end, pgoff, ino;
 	uint32_t maj, min;
-	char perms[5];	  /* "r-xp" */
-	const char *path; /* "" for anonymous; valid during the callback */
+	char perms[5]; /* "r-xp" */
+	/* As the kernel has it, " (deleted)" and all; "" for anonymous; valid during the callback.
+	 */
+	const char *path;
 };
 /* Calls back for each line of /proc/PID/maps; a non-zero return stops and is passed on. */
 int proc_each_map(pid_t pid, int (*each)(const struct proc_map *map, void *ctx), void *ctx,
 		  struct err *err);
+/* The name of a thread; its length, or a negative code. */
 int proc_comm(pid_t pid, pid_t tid, char *buf, size_t size);
 /* The pid in the innermost namespace of the process (last of NSpid), or pid itself. */
 pid_t proc_innermost_pid(pid_t pid);

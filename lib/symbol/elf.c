@@ -1,0 +1,346 @@
+#include "symbol/elf.h"
+
+#include "symbol/elf_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <gelf.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define DEBUG_ROOT "/usr/lib/debug/.build-id"
+
+/*
+ * The file is mapped whole and read-only and handed to libelf as memory, so that a file and an
+ * image of one take the same way, pages that are not asked for are never read, and there is one
+ * bound, `len`, for what we read ourselves. libelf checks section and program headers against that
+ * bound; whatever a header says of places in the file is checked here again before it is followed.
+ */
+
+static bool in_file(const struct elf_file *elf, uint64_t offset, uint64_t len)
+{
+	return offset <= elf->len && len <= elf->len - offset;
+}
+
+static int read_loads(struct elf_file *elf, size_t count, struct err *err)
+{
+	elf->loads = calloc(count ? count : 1, sizeof(*elf->loads));
+	if (!elf->loads)
+		return err_nomem(err);
+	for (size_t i = 0; i < count; i++) {
+		GElf_Phdr ph;
+
+		if (!gelf_getphdr(elf->elf, (int)i, &ph) || ph.p_type != PT_LOAD)
+			continue;
+		if (ph.p_vaddr + ph.p_memsz < ph.p_vaddr || ph.p_filesz > ph.p_memsz)
+			continue;
+		elf->loads[elf->load_count++] = (struct elf_load){
+			.vaddr = ph.p_vaddr,
+			.offset = ph.p_offset,
+			.file_size = ph.p_filesz,
+			.mem_size = ph.p_memsz,
+			.executable = ph.p_flags & PF_X,
+		};
+	}
+	return 0;
+}
+
+static bool take_build_id(struct elf_file *elf, Elf_Data *notes)
+{
+	size_t at = 0, next, name, desc;
+	GElf_Nhdr note;
+
+	while (notes && (next = gelf_getnote(notes, at, &note, &name, &desc)) > 0) {
+		if (note.n_type == NT_GNU_BUILD_ID && note.n_namesz == sizeof("GNU") &&
+		    memcmp((char *)notes->d_buf + name, "GNU", sizeof("GNU")) == 0 &&
+		    note.n_descsz > 0) {
+			elf->build_id_len = note.n_descsz < ELF_BUILD_ID_MAX ? note.n_descsz
+									     : ELF_BUILD_ID_MAX;
+			memcpy(elf->build_id, (char *)notes->d_buf + desc, elf->build_id_len);
+			return true;
+		}
+		at = next;
+	}
+	return false;
+}
+
+/* By program headers, as the kernel finds it, else by sections (kernel modules have no others). */
+static void read_build_id(struct elf_file *elf, size_t count)
+{
+	Elf_Scn *scn = NULL;
+
+	for (size_t i = 0; i < count; i++) {
+		GElf_Phdr ph;
+
+		if (!gelf_getphdr(elf->elf, (int)i, &ph) || ph.p_type != PT_NOTE ||
+		    !in_file(elf, ph.p_offset, ph.p_filesz))
+			continue;
+		if (take_build_id(elf,
+				  elf_getdata_rawchunk(elf->elf, (int64_t)ph.p_offset, ph.p_filesz,
+						       ph.p_align == 8 ? ELF_T_NHDR8 : ELF_T_NHDR)))
+			return;
+	}
+	while ((scn = elf_nextscn(elf->elf, scn))) {
+		GElf_Shdr sh;
+
+		if (gelf_getshdr(scn, &sh) && sh.sh_type == SHT_NOTE &&
+		    take_build_id(elf, elf_getdata(scn, NULL)))
+			return;
+	}
+}
+
+static int read_headers(struct elf_file *elf, const char *what, struct err *err)
+{
+	GElf_Ehdr ehdr;
+	size_t count;
+	int ret;
+
+	elf_version(EV_CURRENT);
+	/* libelf takes the image as writable for its own writing modes; this is not one. */
+	elf->elf = elf_memory((char *)(uintptr_t)elf->bytes, elf->len);
+	if (!elf->elf || elf_kind(elf->elf) != ELF_K_ELF || !gelf_getehdr(elf->elf, &ehdr))
+		return err_set(err, ERR_CORRUPT, "%s is not an ELF file", what);
+	if (elf_getphdrnum(elf->elf, &count) < 0)
+		return err_set(err, ERR_CORRUPT, "%s has broken program headers: %s", what,
+			       elf_errmsg(-1));
+	elf->machine = ehdr.e_machine;
+	elf->type = ehdr.e_type;
+	ret = read_loads(elf, count, err);
+	if (!ret)
+		read_build_id(elf, count);
+	return ret;
+}
+
+static int map_file(struct elf_file *elf, const char *path, struct err *err)
+{
+	/* Non-blocking, lest a FIFO by that name holds us up. */
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK), ret = 0;
+	struct stat st;
+	void *bytes;
+
+	if (fd < 0)
+		return err_sys(err, errno, "cannot open %s", path);
+	if (fstat(fd, &st) < 0) {
+		ret = err_sys(err, errno, "cannot stat %s", path);
+	} else if (!S_ISREG(st.st_mode) || st.st_size <= 0) {
+		ret = err_set(err, ERR_CORRUPT, "%s is not an ELF file", path);
+	} else {
+		bytes = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+		if (bytes == MAP_FAILED) {
+			ret = err_sys(err, errno, "cannot map %s", path);
+		} else {
+			elf->bytes = bytes;
+			elf->len = (size_t)st.st_size;
+			elf->mapped = true;
+		}
+	}
+	close(fd);
+	return ret;
+}
+
+int elf_open(struct elf_file **out, const char *path, struct err *err)
+{
+	struct elf_file *elf = calloc(1, sizeof(*elf));
+	int ret;
+
+	*out = NULL;
+	if (!elf)
+		return err_nomem(err);
+	ret = map_file(elf, path, err);
+	if (!ret)
+		ret = read_headers(elf, path, err);
+	if (ret)
+		elf_close(elf);
+	else
+		*out = elf;
+	return ret;
+}
+
+int elf_open_memory(struct elf_file **out, const void *bytes, size_t len, struct err *err)
+{
+	struct elf_file *elf = calloc(1, sizeof(*elf));
+	void *copy = malloc(len ? len : 1);
+	int ret;
+
+	*out = NULL;
+	if (!elf || !copy) {
+		free(elf);
+		free(copy);
+		return err_nomem(err);
+	}
+	if (len)
+		memcpy(copy, bytes, len);
+	elf->bytes = copy;
+	elf->len = len;
+	ret = read_headers(elf, "the image", err);
+	if (ret)
+		elf_close(elf);
+	else
+		*out = elf;
+	return ret;
+}
+
+void elf_close(struct elf_file *elf)
+{
+	if (!elf)
+		return;
+	elf_lines_free(elf->lines);
+	elf_index_free(elf->index);
+	elf_close(elf->debug);
+	if (elf->elf)
+		elf_end(elf->elf);
+	free(elf->loads);
+	if (elf->mapped)
+		munmap((void *)(uintptr_t)elf->bytes, elf->len);
+	else
+		free((void *)(uintptr_t)elf->bytes);
+	free(elf);
+}
+
+struct elf_file *elf_debug_file(struct elf_file *elf)
+{
+	char path[sizeof(DEBUG_ROOT) + 2 * ELF_BUILD_ID_MAX + sizeof("//.debug")];
+	size_t at;
+
+	if (elf->debug_tried || elf->build_id_len < 2)
+		return elf->debug;
+	elf->debug_tried = true;
+	at = (size_t)snprintf(path, sizeof(path), "%s/%02x/", DEBUG_ROOT, elf->build_id[0]);
+	for (size_t i = 1; i < elf->build_id_len; i++)
+		at += (size_t)snprintf(path + at, sizeof(path) - at, "%02x", elf->build_id[i]);
+	snprintf(path + at, sizeof(path) - at, ".debug");
+	if (elf_open(&elf->debug, path, NULL) == 0) {
+		elf->debug->debug_tried = true;
+		if (elf->debug->build_id_len != elf->build_id_len ||
+		    memcmp(elf->debug->build_id, elf->build_id, elf->build_id_len) != 0) {
+			elf_close(elf->debug);
+			elf->debug = NULL;
+		}
+	}
+	return elf->debug;
+}
+
+uint16_t elf_machine(const struct elf_file *elf)
+{
+	return elf->machine;
+}
+
+bool elf_is_position_independent(const struct elf_file *elf)
+{
+	return elf->type == ET_DYN;
+}
+
+size_t elf_build_id(const struct elf_file *elf, uint8_t id[ELF_BUILD_ID_MAX])
+{
+	memcpy(id, elf->build_id, elf->build_id_len);
+	return elf->build_id_len;
+}
+
+bool elf_vaddr(const struct elf_file *elf, uint64_t offset, uint64_t *vaddr)
+{
+	for (size_t i = 0; i < elf->load_count; i++) {
+		const struct elf_load *load = &elf->loads[i];
+
+		if (offset >= load->offset && offset - load->offset < load->file_size) {
+			*vaddr = load->vaddr + (offset - load->offset);
+			return true;
+		}
+	}
+	return false;
+}
+
+/*
+ * The segment that a mapping at this file offset is of. The loader rounds a segment's offset down
+ * to a page, so two segments that share a page of the file both fit its start: the executable one
+ * is meant, since that is what samples lie in.
+ */
+static const struct elf_load *mapped_load(const struct elf_file *elf, uint64_t pgoff)
+{
+	static const uint64_t page_sizes[] = {4096, 16384, 65536};
+	const struct elf_load *found = NULL;
+
+	for (size_t p = 0; !found && p < sizeof(page_sizes) / sizeof(page_sizes[0]); p++)
+		for (size_t i = 0; i < elf->load_count; i++) {
+			const struct elf_load *load = &elf->loads[i];
+
+			if ((load->offset & -page_sizes[p]) == pgoff &&
+			    (!found || (load->executable && !found->executable)))
+				found = load;
+		}
+	/* A part of a segment, whose rest was protected or mapped otherwise. */
+	for (size_t i = 0; !found && i < elf->load_count; i++) {
+		const struct elf_load *load = &elf->loads[i];
+
+		if (pgoff >= load->offset && pgoff - load->offset < load->file_size)
+			found = load;
+	}
+	return found;
+}
+
+bool elf_bias(const struct elf_file *elf, uint64_t map_start, uint64_t map_pgoff, uint64_t *bias)
+{
+	const struct elf_load *load = mapped_load(elf, map_pgoff);
+
+	if (!load)
+		return false;
+	*bias = map_start - (load->vaddr - load->offset + map_pgoff);
+	return true;
+}
+
+int elf_read(const struct elf_file *elf, uint64_t vaddr, void *buf, size_t len)
+{
+	char *out = buf;
+
+	while (len) {
+		const struct elf_load *load = NULL;
+		uint64_t skip, n, in_bytes;
+
+		for (size_t i = 0; !load && i < elf->load_count; i++)
+			if (vaddr >= elf->loads[i].vaddr &&
+			    vaddr - elf->loads[i].vaddr < elf->loads[i].mem_size)
+				load = &elf->loads[i];
+		if (!load)
+			return -1;
+		skip = vaddr - load->vaddr;
+		n = load->mem_size - skip < len ? load->mem_size - skip : len;
+		in_bytes = skip < load->file_size ? load->file_size - skip : 0;
+		in_bytes = in_bytes < n ? in_bytes : n;
+		if (in_bytes &&
+		    (load->offset + skip < skip || !in_file(elf, load->offset + skip, in_bytes)))
+			return -1;
+		if (in_bytes)
+			memcpy(out, elf->bytes + load->offset + skip, in_bytes);
+		memset(out + in_bytes, 0, n - in_bytes);
+		out += n;
+		vaddr += n;
+		len -= n;
+	}
+	return 0;
+}
+
+bool elf_section(const struct elf_file *elf, const char *name, uint64_t *vaddr, uint64_t *size)
+{
+	Elf_Scn *scn = NULL;
+	size_t names;
+
+	if (elf_getshdrstrndx(elf->elf, &names) < 0)
+		return false;
+	while ((scn = elf_nextscn(elf->elf, scn))) {
+		GElf_Shdr sh;
+		const char *have;
+
+		if (!gelf_getshdr(scn, &sh))
+			continue;
+		have = elf_strptr(elf->elf, names, sh.sh_name);
+		if (have && strcmp(have, name) == 0) {
+			*vaddr = sh.sh_addr;
+			*size = sh.sh_size;
+			return true;
+		}
+	}
+	return false;
+}

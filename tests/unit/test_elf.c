@@ -1,0 +1,352 @@
+/* ELF files against what binutils say of the same files. */
+#include "symbol/elf.h"
+
+#include <ctype.h>
+#include <fcntl.h>
+#include <link.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+/* Files that are looked at: this program, and libraries it is linked with. */
+static char self[4096], libc_path[4096], libelf_path[4096];
+static uintptr_t self_base, libc_base;
+
+static int note_library(struct dl_phdr_info *info, size_t size, void *ctx)
+{
+	if (!info->dlpi_name[0])
+		self_base = info->dlpi_addr;
+	if (strstr(info->dlpi_name, "/libc.so")) {
+		snprintf(libc_path, sizeof(libc_path), "%s", info->dlpi_name);
+		libc_base = info->dlpi_addr;
+	}
+	if (strstr(info->dlpi_name, "/libelf"))
+		snprintf(libelf_path, sizeof(libelf_path), "%s", info->dlpi_name);
+	return 0;
+}
+
+static int setup(void **state)
+{
+	ssize_t len = readlink("/proc/self/exe", self, sizeof(self) - 1);
+
+	dl_iterate_phdr(note_library, NULL);
+	return len > 0 ? 0 : -1;
+}
+
+static FILE *tool(const char *fmt, ...)
+{
+	char command[9000];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(command, sizeof(command), fmt, ap);
+	va_end(ap);
+	return popen(command, "r");
+}
+
+static void need(const char *name)
+{
+	char command[128];
+
+	snprintf(command, sizeof(command), "command -v %s >/dev/null", name);
+	if (system(command) != 0) {
+		print_message("%s is not installed\n", name);
+		skip();
+	}
+}
+
+static struct elf_file *open_elf(const char *path)
+{
+	struct elf_file *elf;
+	struct err err = {0};
+
+	if (elf_open(&elf, path, &err) != 0)
+		fail_msg("%s", err.text);
+	return elf;
+}
+
+static void build_ids_are_readelfs(void **state)
+{
+	const char *files[] = {self, libc_path, libelf_path};
+
+	need("readelf");
+	for (size_t f = 0; f < 3; f++) {
+		struct elf_file *elf = open_elf(files[f]);
+		uint8_t id[ELF_BUILD_ID_MAX];
+		size_t len = elf_build_id(elf, id);
+		char want[128] = "", have[64] = "";
+		FILE *pipe = tool("readelf -n '%s' | sed -n 's/.*Build ID: //p'", files[f]);
+
+		if (fgets(want, sizeof(want), pipe))
+			want[strcspn(want, "\n")] = '\0';
+		pclose(pipe);
+		for (size_t i = 0; i < len; i++)
+			sprintf(have + 2 * i, "%02x", id[i]);
+		assert_string_equal(have, want);
+		elf_close(elf);
+	}
+}
+
+/* Every defined dynamic symbol of libc and each global of ours has nm's value. */
+static void names_are_nms(void **state)
+{
+	static const struct {
+		const char *path, *flags;
+		size_t least;
+	} files[] = {{libc_path, "-D", 1000}, {libelf_path, "-D", 50}, {self, "", 8}};
+
+	need("nm");
+	for (size_t f = 0; f < 3; f++) {
+		struct elf_file *elf = open_elf(files[f].path);
+		FILE *pipe = tool("nm --defined-only %s '%s'", files[f].flags, files[f].path);
+		char line[512], name[256], last[256] = "", type;
+		unsigned long long value;
+		size_t compared = 0, walked = 0;
+
+		while (fgets(line, sizeof(line), pipe)) {
+			struct elf_symbol symbol;
+			char *at;
+
+			if (sscanf(line, "%llx %c %255s", &value, &type, name) != 3)
+				continue;
+			/* libc is large: a walk per name would be quadratic in the test. */
+			if (islower((unsigned char)type) || type == 'A' || type == 'N' ||
+			    walked++ % 4)
+				continue;
+			at = strchr(name, '@');
+			/* Older versions of a name (one @) differ from the default one. */
+			if (at && at[1] != '@')
+				continue;
+			if (at)
+				*at = '\0';
+			assert_true(elf_symbol_by_name(elf, name, &symbol));
+			assert_string_equal(symbol.name, name);
+			if (symbol.vaddr != value && strcmp(name, last) != 0) {
+				/* The name may have older versions at other places: nm's
+				 * default one must then be among them. */
+				FILE *all = tool("nm --defined-only %s '%s' | grep -c "
+						 "'^%016llx .* %s@'",
+						 files[f].flags, files[f].path,
+						 (unsigned long long)symbol.vaddr, name);
+				int count = 0;
+
+				assert_int_equal(fscanf(all, "%d", &count), 1);
+				pclose(all);
+				assert_int_equal(count, 1);
+			}
+			strcpy(last, name);
+			compared++;
+		}
+		pclose(pipe);
+		assert_true(compared >= files[f].least / 4);
+		{
+			struct elf_symbol symbol;
+
+			assert_false(elf_symbol_by_name(elf, "no_such_symbol", &symbol));
+			assert_false(elf_symbol_by_name(elf, "", &symbol));
+		}
+		elf_close(elf);
+	}
+}
+
+static void sections_are_readelfs(void **state)
+{
+	struct elf_file *elf = open_elf(libc_path);
+	FILE *pipe;
+	char line[512];
+	size_t compared = 0;
+	uint64_t vaddr, size;
+
+	need("readelf");
+	pipe = tool("readelf -SW '%s' | sed 's/^ *\\[ *[0-9]*\\] //'", libc_path);
+	while (fgets(line, sizeof(line), pipe)) {
+		unsigned long long want_addr, off, want_size;
+		char name[128], type[64];
+
+		if (sscanf(line, ".%127s %63s %llx %llx %llx", name + 1, type, &want_addr, &off,
+			   &want_size) != 5)
+			continue;
+		name[0] = '.';
+		assert_true(elf_section(elf, name, &vaddr, &size));
+		assert_int_equal(vaddr, want_addr);
+		assert_int_equal(size, want_size);
+		compared++;
+	}
+	pclose(pipe);
+	assert_true(compared > 20);
+	assert_false(elf_section(elf, ".none", &vaddr, &size));
+	elf_close(elf);
+}
+
+/* What elf_read() says of an address is what the loader put there. */
+static void reads_what_is_mapped(void **state)
+{
+	struct elf_file *elf = open_elf(libc_path);
+	static const char *const names[] = {"_thread_db_pthread_specific",
+					    "_thread_db_sizeof_pthread", "strlen", "qsort"};
+	struct elf_symbol symbol;
+	unsigned char bytes[16];
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		if (!elf_symbol_by_name(elf, names[i], &symbol))
+			continue;
+		assert_int_equal(elf_read(elf, symbol.vaddr, bytes, 8), 0);
+		assert_memory_equal(bytes, (void *)(libc_base + symbol.vaddr), 8);
+	}
+	assert_int_equal(elf_read(elf, UINT64_MAX - 4, bytes, 8), -1);
+	assert_int_equal(elf_read(elf, UINT64_MAX, bytes, 1), -1);
+	assert_int_equal(elf_read(elf, 1ull << 40, bytes, 1), -1);
+	elf_close(elf);
+}
+
+/* File offset -> vaddr -> address and back agree with the loader's own base for our maps. */
+static void biases_are_the_loaders(void **state)
+{
+	struct elf_file *own = open_elf(self), *libc = open_elf(libc_path);
+	FILE *maps = fopen("/proc/self/maps", "r");
+	char line[5000];
+	size_t compared = 0;
+
+	assert_non_null(maps);
+	while (fgets(line, sizeof(line), maps)) {
+		unsigned long long start, end, pgoff;
+		struct elf_file *elf = NULL;
+		uint64_t bias, base = 0, vaddr;
+		char perms[8], path[4096] = "";
+
+		sscanf(line, "%llx-%llx %7s %llx %*s %*s %4095[^\n]", &start, &end, perms, &pgoff,
+		       path);
+		if (perms[2] != 'x')
+			continue;
+		if (strcmp(path, self) == 0) {
+			elf = own;
+			base = self_base;
+		} else if (strcmp(path, libc_path) == 0) {
+			elf = libc;
+			base = libc_base;
+		}
+		if (!elf)
+			continue;
+		assert_true(elf_bias(elf, start, pgoff, &bias));
+		assert_int_equal(bias, base);
+		assert_true(elf_vaddr(elf, pgoff + 64, &vaddr));
+		assert_int_equal(vaddr + base, start + 64);
+		compared++;
+	}
+	fclose(maps);
+	assert_true(compared >= 1);
+	assert_false(elf_vaddr(own, UINT64_MAX, &(uint64_t){0}));
+	assert_true(elf_machine(own) == elf_machine(libc));
+	assert_true(elf_is_position_independent(libc));
+	elf_close(own);
+	elf_close(libc);
+}
+
+static void refuses_what_is_no_elf(void **state)
+{
+	struct elf_file *elf;
+	struct err err = {0};
+	unsigned char header[64] = {0x7f, 'E', 'L', 'F', 2, 1, 1};
+
+	assert_int_equal(elf_open(&elf, "/no/such/file", &err), ERR_NOT_FOUND);
+	assert_null(elf);
+	assert_int_equal(elf_open(&elf, "/proc/self/maps", &err), ERR_CORRUPT);
+	assert_int_equal(elf_open(&elf, "/dev/zero", &err), ERR_CORRUPT);
+	assert_int_equal(elf_open(&elf, "/tmp", &err), ERR_CORRUPT);
+	assert_int_equal(elf_open_memory(&elf, "", 0, &err), ERR_CORRUPT);
+	for (size_t len = 0; len < sizeof(header); len++)
+		assert_int_equal(elf_open_memory(&elf, header, len, &err), ERR_CORRUPT);
+	elf_close(NULL);
+}
+
+/* A file cut anywhere is refused or read as far as it goes. */
+static void survives_files_cut_short(void **state)
+{
+	FILE *file = fopen(libelf_path, "rb");
+	struct stat st;
+	unsigned char *bytes;
+
+	assert_non_null(file);
+	assert_int_equal(fstat(fileno(file), &st), 0);
+	bytes = malloc((size_t)st.st_size);
+	assert_int_equal(fread(bytes, 1, (size_t)st.st_size, file), st.st_size);
+	fclose(file);
+	for (size_t len = 0; len < (size_t)st.st_size; len += 1 + len / 8) {
+		struct elf_file *elf;
+		struct elf_symbol symbol;
+		uint8_t id[ELF_BUILD_ID_MAX];
+		char buf[256];
+
+		if (elf_open_memory(&elf, bytes, len, NULL) != 0)
+			continue;
+		elf_build_id(elf, id);
+		elf_symbol_by_name(elf, "elf_begin", &symbol);
+		for (uint64_t vaddr = 0; vaddr < (uint64_t)st.st_size; vaddr += 4096)
+			elf_read(elf, vaddr, buf, sizeof(buf));
+		elf_close(elf);
+	}
+	free(bytes);
+}
+
+static double now(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (double)ts.tv_sec + (double)ts.tv_nsec / 1e9;
+}
+
+static void opens_large_files_at_once(void **state)
+{
+	struct elf_file *elf;
+	struct elf_symbol symbol;
+	char path[] = "/tmp/pyperf-large-XXXXXX";
+	char buf[1 << 16];
+	int fd = mkstemp(path), from = open(libc_path, O_RDONLY);
+	double best = 1;
+	ssize_t n;
+
+	/* libc with a hundred megabytes behind it. */
+	assert_true(fd >= 0 && from >= 0);
+	while ((n = read(from, buf, sizeof(buf))) > 0)
+		assert_int_equal(write(fd, buf, (size_t)n), n);
+	assert_int_equal(ftruncate(fd, 100 << 20), 0);
+	close(from);
+	close(fd);
+	for (int i = 0; i < 5; i++) {
+		double start = now();
+
+		elf = open_elf(path);
+		assert_true(elf_symbol_by_name(elf, "qsort", &symbol));
+		elf_close(elf);
+		best = now() - start < best ? now() - start : best;
+	}
+	unlink(path);
+	print_message("open and one look-up in 100 MB: %.3f ms\n", best * 1e3);
+#ifndef __SANITIZE_ADDRESS__
+	assert_true(best < 5e-3);
+#endif
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(build_ids_are_readelfs),
+		cmocka_unit_test(names_are_nms),
+		cmocka_unit_test(sections_are_readelfs),
+		cmocka_unit_test(reads_what_is_mapped),
+		cmocka_unit_test(biases_are_the_loaders),
+		cmocka_unit_test(refuses_what_is_no_elf),
+		cmocka_unit_test(survives_files_cut_short),
+		cmocka_unit_test(opens_large_files_at_once),
+	};
+
+	return cmocka_run_group_tests(tests, setup, NULL);
+}

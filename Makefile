@@ -92,10 +92,12 @@ $(B)/tests/workloads/%: tests/workloads/%.c
 	$(call say,LINK)
 	$(Q)$(CC) -O1 -g -fno-omit-frame-pointer -fno-optimize-sibling-calls -Wall -o $@ $< -lpthread
 
+# make check KINDS='unit cli' runs those only: see tests/run.
+KINDS ?=
 workloads: $(WORKLOAD_BIN)
 unit: $(UNIT_BIN)
 check: all unit workloads fuzz-replay
-	BUILD=$(CURDIR)/$(B) PYTHON=$(PYTHON) tests/run
+	BUILD=$(CURDIR)/$(B) PYTHON=$(PYTHON) tests/run $(KINDS)
 
 # Fuzzing: with clang as libFuzzer (make fuzz), with any compiler as a replay of the corpus.
 FUZZ_SECONDS ?= 60

@@ -1,0 +1,60 @@
+#ifndef PYPERF_EVENT_INTERNAL_H
+#define PYPERF_EVENT_INTERNAL_H
+
+#include "event/event.h"
+
+/*
+ * What the files of lib/event share.
+ *
+ * struct event_system is the machine as this module sees it. The public functions use
+ * event_system_host; the unit tests put other machines in its place.
+ */
+struct event_system {
+	/* As event_open_fd(). */
+	int (*open)(const struct perf_event_attr *attr, pid_t pid, int cpu, int group_fd);
+	int (*paranoid)(void);
+	const char *devices; /* /sys/bus/event_source/devices */
+	const char *tracing; /* a tracefs; NULL: wherever one is mounted */
+};
+
+extern const struct event_system event_system_host;
+
+int event_parse_on(const struct event_system *sys, struct event_list *list, const char *text,
+		   struct err *err);
+int event_list_probe_on(const struct event_system *sys, struct event_list *list, struct err *err);
+
+/* The place of the modifiers in a spec's name: behind the last ':' or '/', or its end. */
+const char *event_name_modifiers(const struct event_spec *spec);
+/* Appends modifiers to a name; the new name is malloced, NULL when memory runs out. */
+char *event_name_extend(const struct event_spec *spec, const char *modifiers);
+/* ":u", ":ukpp"; "" for none. */
+void event_attr_modifiers(const struct perf_event_attr *attr, char *buf, size_t size);
+
+/* A visitor of names; returning false ends the walk. */
+typedef bool event_name_visit(const char *name, void *ctx);
+
+/* names.c: perf's own names. */
+bool event_name_find(const char *name, struct perf_event_attr *attr);
+/* False where no name stands for type and config. */
+bool event_name_of(uint32_t type, uint64_t config, char *buf, size_t size);
+void event_name_each(event_name_visit *visit, void *ctx);
+
+/*
+ * sysfs.c: "pmu/terms/". *renamed is the value of a name= term, malloced, or NULL.
+ * event_sysfs_alias() takes the name of an event that any PMU lists in its events folder.
+ */
+int event_sysfs_parse(const struct event_system *sys, const char *pmu, const char *terms,
+		      struct perf_event_attr *attr, char **renamed, struct err *err);
+bool event_sysfs_alias(const struct event_system *sys, const char *name,
+		       struct perf_event_attr *attr);
+void event_sysfs_each(const struct event_system *sys, event_name_visit *visit, void *ctx);
+
+/* tracepoint.c: ERR_NOT_FOUND where the kernel has no such tracepoint. */
+int event_tracepoint_parse(const struct event_system *sys, const char *system, const char *name,
+			   struct perf_event_attr *attr, struct err *err);
+void event_tracepoint_each(const struct event_system *sys, event_name_visit *visit, void *ctx);
+
+/* suggest.c: the hint of an unknown name. */
+void event_suggest(const struct event_system *sys, const char *unknown, struct err *err);
+
+#endif

@@ -1,0 +1,134 @@
+#include "event/internal.h"
+
+#include "base/io.h"
+
+#include <errno.h>
+#include <linux/capability.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define CAP_PERFMON_BIT 38 /* CAP_PERFMON, since Linux 5.8 */
+
+int event_open_fd(const struct perf_event_attr *attr, pid_t pid, int cpu, int group_fd)
+{
+	long fd = syscall(SYS_perf_event_open, attr, pid, cpu, group_fd, PERF_FLAG_FD_CLOEXEC);
+
+	return fd < 0 ? -errno : (int)fd;
+}
+
+static bool read_number(const char *path, long long *value)
+{
+	char line[32], *end;
+
+	if (io_read_line(path, line, sizeof(line), NULL) <= 0)
+		return false;
+	*value = strtoll(line, &end, 10);
+	return end != line;
+}
+
+int event_paranoid_level(void)
+{
+	long long level;
+
+	return read_number("/proc/sys/kernel/perf_event_paranoid", &level) ? (int)level : 2;
+}
+
+uint64_t event_max_sample_rate(void)
+{
+	long long rate;
+
+	return read_number("/proc/sys/kernel/perf_event_max_sample_rate", &rate) && rate > 0
+		       ? (uint64_t)rate
+		       : 0;
+}
+
+bool event_is_privileged(void)
+{
+	struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+	struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3];
+	uint64_t effective;
+
+	if (syscall(SYS_capget, &header, data) < 0)
+		return false;
+	effective = (uint64_t)data[1].effective << 32 | data[0].effective;
+	return effective >> CAP_PERFMON_BIT & 1 || effective >> CAP_SYS_ADMIN & 1;
+}
+
+static int permission_error(const struct event_spec *spec, int saved_errno, struct err *err)
+{
+	int level = event_paranoid_level();
+
+	/* What happens in the kernel only has nothing that paranoid 2 would allow. */
+	if (event_is_privileged())
+		err_set(err, ERR_PERMISSION,
+			"the kernel does not allow the event '%s' (%s), though CAP_PERFMON or "
+			"CAP_SYS_ADMIN is in force: a seccomp filter, a security module or the "
+			"owner of the process forbids it",
+			spec->name, strerror(saved_errno));
+	else
+		err_set(err, ERR_PERMISSION,
+			"the kernel does not allow the event '%s' (%s): "
+			"kernel.perf_event_paranoid is %d and CAP_PERFMON is missing",
+			spec->name, strerror(saved_errno), level);
+	err_hint(err, "on a host: sysctl kernel.perf_event_paranoid=1, or setcap "
+		      "cap_perfmon,cap_bpf+ep on pyperf; in a container: docker run --cap-add "
+		      "PERFMON --cap-add BPF (or --cap-add SYS_ADMIN), without which Docker's "
+		      "seccomp profile blocks perf_event_open whatever the sysctl says");
+	return ERR_PERMISSION;
+}
+
+static const struct {
+	int sys;
+	enum err_code code;
+	const char *why;
+	const char *hint;
+} reasons[] = {
+	{ENOENT, ERR_UNSUPPORTED, "this machine does not have it",
+	 "use cpu-clock, which every machine has"},
+	{ENODEV, ERR_UNSUPPORTED, "this machine does not have it",
+	 "use cpu-clock, which every machine has"},
+	{ENXIO, ERR_UNSUPPORTED, "this machine does not have it",
+	 "use cpu-clock, which every machine has"},
+	{EOPNOTSUPP, ERR_UNSUPPORTED, "this machine can not sample it in that way",
+	 "leave precise modifiers (:p) out, or use cpu-clock"},
+	{EINVAL, ERR_UNSUPPORTED, "the kernel calls it invalid",
+	 "check its terms and modifiers, and whether all events of its group fit on the counters"},
+	{EBUSY, ERR_SYSTEM, "another user has its counter for itself",
+	 "end other profilers; the NMI watchdog holds one: sysctl kernel.nmi_watchdog=0"},
+	{ENOSPC, ERR_SYSTEM, "no counter is left for it", "use fewer events of its kind"},
+	{EMFILE, ERR_SYSTEM, "too many files are open in this process",
+	 "raise the limit (ulimit -n), or use fewer events, threads or CPUs"},
+	{ENFILE, ERR_SYSTEM, "too many files are open on this machine",
+	 "raise it: sysctl fs.file-max"},
+	{E2BIG, ERR_UNSUPPORTED, "this kernel is too old for what is asked of it",
+	 "use a kernel from 5.8 on"},
+	{ENOSYS, ERR_UNSUPPORTED, "this kernel is built without perf events (CONFIG_PERF_EVENTS)",
+	 ""},
+	{ESRCH, ERR_NOT_FOUND, "the process has ended", ""},
+	{ENOMEM, ERR_NOMEM, "out of memory", ""},
+};
+
+int event_open_error(const struct event_spec *spec, int saved_errno, struct err *err)
+{
+	saved_errno = saved_errno < 0 ? -saved_errno : saved_errno;
+	if (saved_errno == EACCES || saved_errno == EPERM)
+		return permission_error(spec, saved_errno, err);
+	for (size_t i = 0; i < sizeof(reasons) / sizeof(reasons[0]); i++) {
+		if (reasons[i].sys != saved_errno)
+			continue;
+		err_set(err, reasons[i].code, "cannot open the event '%s': %s", spec->name,
+			reasons[i].why);
+		err_hint(err, "%s", reasons[i].hint);
+		return reasons[i].code;
+	}
+	return err_sys(err, saved_errno, "cannot open the event '%s'", spec->name);
+}
+
+const struct event_system event_system_host = {
+	.open = event_open_fd,
+	.paranoid = event_paranoid_level,
+	.devices = "/sys/bus/event_source/devices",
+};

@@ -1,0 +1,407 @@
+#include "event/internal.h"
+
+#include "event/pfm.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/*
+ * The grammar of -e, which is perf's:
+ *
+ *   list  = entry { "," entry }
+ *   entry = event | "{" event { "," event } "}" [ ":" modifiers ]
+ *   event = name [ ":" modifiers ]               cycles:u, r1a8, sched:sched_switch:k
+ *         | pmu "/" terms "/" [ modifiers ]      cpu/event=0x3c,umask=0/pp
+ *         | pmu "::" ...                         what libpfm4 makes of it
+ *
+ * Commas between the slashes belong to the terms. A list that fails halfway leaves nothing behind.
+ */
+
+struct parser {
+	const struct event_system *sys;
+	struct event_list *list;
+	const char *at;
+	struct err *err;
+};
+
+static void spec_fini(struct event_spec *spec)
+{
+	free(spec->name);
+	*spec = (struct event_spec){0};
+}
+
+static void truncate_list(struct event_list *list, size_t len)
+{
+	while (list->len > len)
+		spec_fini(&list->items[--list->len]);
+}
+
+void event_list_fini(struct event_list *list)
+{
+	if (!list)
+		return;
+	truncate_list(list, 0);
+	vec_fini(list);
+}
+
+static int no_modifier(const char *text, const char *modifiers, const char *at, struct err *err)
+{
+	static const struct {
+		char letter;
+		const char *why;
+	} refused[] = {
+		{'S', "every event of a group is sampled, not the leader alone"},
+		{'W', "a weak group is what every group is here: one that does not fit is split"},
+		{'b', "counting by BPF programs is perf stat's"},
+	};
+
+	for (size_t i = 0; i < sizeof(refused) / sizeof(refused[0]); i++) {
+		if (refused[i].letter != *at)
+			continue;
+		err_set(err, ERR_USAGE, "'%s': the modifier '%c' is not supported: %s", text, *at,
+			refused[i].why);
+		err_hint(err, "leave '%c' out", *at);
+		return ERR_USAGE;
+	}
+	if (*modifiers && isprint((unsigned char)*at))
+		err_set(err, ERR_USAGE, "'%s': there is no modifier '%c'", text, *at);
+	else
+		err_set(err, ERR_USAGE, "'%s': modifiers are missing", text);
+	err_hint(err,
+		 "modifiers are u (user), k (kernel), h (hypervisor), I (not idle), G (guest), "
+		 "H (host), p to ppp or P (precise), D (pinned), e (exclusive)");
+	return ERR_USAGE;
+}
+
+/* As perf: u, k and h each leave the other two out, so do G and H; a group's modifiers add to
+ * those of the event. */
+static int apply_modifiers(struct perf_event_attr *attr, const char *text, const char *modifiers,
+			   struct err *err)
+{
+	bool levels = attr->exclude_user || attr->exclude_kernel || attr->exclude_hv;
+	bool sides = attr->exclude_guest || attr->exclude_host;
+	unsigned int precise = 0;
+
+	if (!*modifiers)
+		return no_modifier(text, modifiers, modifiers, err);
+	for (const char *at = modifiers; *at; at++) {
+		if (strchr("ukh", *at) && !levels) {
+			attr->exclude_user = attr->exclude_kernel = attr->exclude_hv = 1;
+			levels = true;
+		}
+		if (strchr("GH", *at) && !sides) {
+			attr->exclude_guest = attr->exclude_host = 1;
+			sides = true;
+		}
+		switch (*at) {
+		case 'u':
+			attr->exclude_user = 0;
+			break;
+		case 'k':
+			attr->exclude_kernel = 0;
+			break;
+		case 'h':
+			attr->exclude_hv = 0;
+			break;
+		case 'G':
+			attr->exclude_guest = 0;
+			break;
+		case 'H':
+			attr->exclude_host = 0;
+			break;
+		case 'I':
+			attr->exclude_idle = 1;
+			break;
+		case 'p':
+			if (++precise > 3)
+				return err_set(err, ERR_USAGE, "'%s': ppp is the highest precision",
+					       text);
+			break;
+		case 'P':
+			precise = 3;
+			break;
+		case 'D':
+			attr->pinned = 1;
+			break;
+		case 'e':
+			attr->exclusive = 1;
+			break;
+		default:
+			return no_modifier(text, modifiers, at, err);
+		}
+	}
+	if (precise) {
+		attr->precise_ip = precise;
+		/* PEBS cannot tell a guest's samples apart, so the kernel wants them left out. */
+		if (!sides)
+			attr->exclude_guest = 1;
+	}
+	return 0;
+}
+
+static bool parse_raw(const char *name, struct perf_event_attr *attr)
+{
+	size_t len = strlen(name);
+
+	if (name[0] != 'r' || len < 2 || len > 17 ||
+	    strspn(name + 1, "0123456789abcdefABCDEF") != len - 1)
+		return false;
+	attr->type = PERF_TYPE_RAW;
+	attr->config = strtoull(name + 1, NULL, 16);
+	return true;
+}
+
+static int resolve_pmu(const struct parser *p, char *text, struct event_spec *spec)
+{
+	char *terms = strchr(text, '/'), *end = strrchr(text, '/'), *renamed;
+	char *modifiers = end + 1, *whole = spec->name;
+	int ret;
+
+	if (terms == end) {
+		err_set(p->err, ERR_USAGE, "'%s': the second '/' is missing", whole);
+		err_hint(p->err, "a PMU's event is written pmu/terms/, as in cpu/event=0x3c/");
+		return ERR_USAGE;
+	}
+	*terms++ = *end = '\0';
+	ret = event_sysfs_parse(p->sys, text, terms, &spec->attr, &renamed, p->err);
+	if (ret < 0)
+		return ret;
+	modifiers += *modifiers == ':';
+	if (*modifiers)
+		ret = apply_modifiers(&spec->attr, whole, modifiers, p->err);
+	if (!renamed)
+		return ret;
+	free(spec->name);
+	spec->name = renamed;
+	return ret;
+}
+
+static int unknown_event(const struct parser *p, const char *text)
+{
+	err_set(p->err, ERR_USAGE, "there is no event '%s'", text);
+	event_suggest(p->sys, text, p->err);
+	return ERR_USAGE;
+}
+
+/* "system:name" or "system:name:modifiers". A name that libpfm4 knows without its "pmu::" has the
+ * same look, so that is tried before the tracepoint is given up. */
+static int resolve_tracepoint(const struct parser *p, const char *whole, char *system, char *name,
+			      struct event_spec *spec)
+{
+	char *modifiers = strchr(name, ':');
+	struct err why = {0};
+	int ret;
+
+	if (modifiers)
+		*modifiers++ = '\0';
+	ret = event_tracepoint_parse(p->sys, system, name, &spec->attr, &why);
+	if (ret == 0)
+		return modifiers ? apply_modifiers(&spec->attr, whole, modifiers, p->err) : 0;
+	if (event_pfm_parse(whole, &spec->attr, sizeof(spec->attr), NULL) == 0)
+		return 0;
+	if (ret != ERR_NOT_FOUND) {
+		if (p->err)
+			*p->err = why;
+		return ret;
+	}
+	if (strspn(name, "ukhGHIpPDeSW") == strlen(name))
+		return unknown_event(p, system);
+	name[-1] = ':';
+	return unknown_event(p, system);
+}
+
+/* `text` may be written to; spec->name has it whole. */
+static int resolve(const struct parser *p, char *text, struct event_spec *spec)
+{
+	const char *whole = spec->name;
+	char *modifiers;
+	int ret;
+
+	if (strchr(text, '/'))
+		return resolve_pmu(p, text, spec);
+	if (strstr(text, "::")) {
+		ret = event_pfm_parse(text, &spec->attr, sizeof(spec->attr), p->err);
+		return ret == ERR_NOT_FOUND ? unknown_event(p, text) : ret;
+	}
+	modifiers = strchr(text, ':');
+	if (modifiers)
+		*modifiers++ = '\0';
+	if (event_name_find(text, &spec->attr) || event_sysfs_alias(p->sys, text, &spec->attr) ||
+	    parse_raw(text, &spec->attr))
+		return modifiers ? apply_modifiers(&spec->attr, whole, modifiers, p->err) : 0;
+	if (modifiers)
+		return resolve_tracepoint(p, whole, text, modifiers, spec);
+	ret = event_pfm_parse(text, &spec->attr, sizeof(spec->attr), p->err);
+	return ret == ERR_NOT_FOUND ? unknown_event(p, text) : ret;
+}
+
+static void skip_spaces(struct parser *p)
+{
+	while (isspace((unsigned char)*p->at))
+		p->at++;
+}
+
+/* How far an event reaches: to a comma or brace outside the slashes. */
+static size_t event_length(const char *text)
+{
+	bool terms = false;
+	size_t len;
+
+	for (len = 0; text[len]; len++) {
+		if (text[len] == '/')
+			terms = !terms;
+		else if (!terms && strchr(",{}", text[len]))
+			break;
+	}
+	return len;
+}
+
+static int parse_event(struct parser *p, int group)
+{
+	size_t len = event_length(p->at), trimmed = len;
+	const char *text = p->at;
+	struct event_spec *spec;
+	char *copy;
+	int ret;
+
+	while (trimmed && isspace((unsigned char)text[trimmed - 1]))
+		trimmed--;
+	if (!trimmed) {
+		err_set(p->err, ERR_USAGE, "an event's name is missing at '%.40s'", text);
+		err_hint(p->err, "events are parted by commas: cycles,cache-misses");
+		return ERR_USAGE;
+	}
+	spec = vec_push(p->list);
+	if (!spec)
+		return err_nomem(p->err);
+	spec->attr.size = sizeof(spec->attr);
+	spec->group = group;
+	spec->leader = group < 0 || p->list->len < 2 || spec[-1].group != group;
+	spec->name = strndup(text, trimmed);
+	copy = strndup(text, trimmed);
+	ret = spec->name && copy ? resolve(p, copy, spec) : err_nomem(p->err);
+	free(copy);
+	p->at += len;
+	return ret;
+}
+
+static int modify_group(struct parser *p, size_t first, const char *modifiers)
+{
+	for (size_t i = first; i < p->list->len; i++) {
+		struct event_spec *spec = &p->list->items[i];
+		int ret = apply_modifiers(&spec->attr, modifiers, modifiers, p->err);
+		char *name;
+
+		if (ret < 0)
+			return ret;
+		/* Only a leader can be pinned or exclusive (linux kernel/events/core.c). */
+		if (!spec->leader)
+			spec->attr.pinned = spec->attr.exclusive = 0;
+		name = event_name_extend(spec, modifiers);
+		if (!name)
+			return err_nomem(p->err);
+		free(spec->name);
+		spec->name = name;
+	}
+	return 0;
+}
+
+static int next_group(const struct event_list *list)
+{
+	int last = -1;
+
+	for (size_t i = 0; i < list->len; i++)
+		if (list->items[i].group > last)
+			last = list->items[i].group;
+	return last + 1;
+}
+
+static int parse_group(struct parser *p)
+{
+	size_t first = p->list->len, len;
+	int group = next_group(p->list), ret;
+	char *modifiers;
+
+	do {
+		p->at++; /* '{' or ',' */
+		skip_spaces(p);
+		if (*p->at == '{')
+			return err_set(p->err, ERR_USAGE, "a group cannot hold a group");
+		ret = parse_event(p, group);
+		if (ret < 0)
+			return ret;
+	} while (*p->at == ',');
+	if (*p->at != '}')
+		return err_set(p->err, ERR_USAGE, "a group's '}' is missing");
+	p->at++;
+	if (p->list->len == first + 1)
+		p->list->items[first].group = -1;
+	if (*p->at != ':')
+		return 0;
+	p->at++;
+	len = strcspn(p->at, ",{} \t\n");
+	modifiers = strndup(p->at, len);
+	p->at += len;
+	ret = modifiers ? modify_group(p, first, modifiers) : err_nomem(p->err);
+	free(modifiers);
+	return ret;
+}
+
+int event_parse_on(const struct event_system *sys, struct event_list *list, const char *text,
+		   struct err *err)
+{
+	struct parser p = {.sys = sys, .list = list, .at = text, .err = err};
+	size_t before = list->len;
+	int ret;
+
+	for (;;) {
+		skip_spaces(&p);
+		ret = *p.at == '{' ? parse_group(&p) : parse_event(&p, -1);
+		if (ret < 0)
+			break;
+		skip_spaces(&p);
+		if (!*p.at)
+			return 0;
+		if (*p.at != ',') {
+			ret = err_set(err, ERR_USAGE, "'%.40s' does not belong behind an event",
+				      p.at);
+			err_hint(err, "events are parted by commas: cycles,cache-misses");
+			break;
+		}
+		p.at++;
+	}
+	truncate_list(list, before);
+	return ret;
+}
+
+int event_parse(struct event_list *list, const char *text, struct err *err)
+{
+	return event_parse_on(&event_system_host, list, text, err);
+}
+
+const char *event_name_modifiers(const struct event_spec *spec)
+{
+	const char *end = spec->name + strlen(spec->name);
+	const char *slash = strrchr(spec->name, '/'), *colon = strrchr(spec->name, ':');
+
+	if (slash)
+		return slash[1] ? slash + 1 : end;
+	if (!colon || strspn(colon + 1, "ukhGHIpPDe") != strlen(colon + 1))
+		return end;
+	/* The colon of "system:name" and the second of "pmu::NAME" part no modifiers. */
+	if (spec->attr.type == PERF_TYPE_TRACEPOINT && strchr(spec->name, ':') == colon)
+		return end;
+	return colon > spec->name && colon[-1] == ':' ? end : colon + 1;
+}
+
+char *event_name_extend(const struct event_spec *spec, const char *modifiers)
+{
+	const char *own = event_name_modifiers(spec);
+	size_t len = strlen(spec->name);
+	bool colon = !*own && len && spec->name[len - 1] != '/';
+	char *name;
+
+	return asprintf(&name, "%s%s%s", spec->name, colon ? ":" : "", modifiers) < 0 ? NULL : name;
+}

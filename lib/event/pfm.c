@@ -1,0 +1,102 @@
+#include "event/pfm.h"
+
+#include <perfmon/pfmlib_perf_event.h>
+#include <stdio.h>
+#include <string.h>
+
+/* libpfm4 probes the processor and builds its tables: once, and only when a name needs it. */
+static bool initialised(void)
+{
+	static int state;
+
+	if (!state)
+		state = pfm_initialize() == PFM_SUCCESS ? 1 : -1;
+	return state > 0;
+}
+
+/* "skl" of "skl::INST_RETIRED" names a model that libpfm4 knows but that this machine is not. */
+static bool is_other_model(const char *text)
+{
+	const char *colons = strstr(text, "::");
+	size_t len = colons ? (size_t)(colons - text) : 0;
+	pfm_pmu_t pmu;
+
+	pfm_for_all_pmus(pmu)
+	{
+		pfm_pmu_info_t info = {.size = sizeof(info)};
+
+		if (pfm_get_pmu_info(pmu, &info) == PFM_SUCCESS && len &&
+		    strlen(info.name) == len && strncasecmp(info.name, text, len) == 0)
+			return !info.is_present;
+	}
+	return false;
+}
+
+int event_pfm_parse(const char *text, void *attr, size_t size, struct err *err)
+{
+	/* The library may know a longer perf_event_attr than we do. */
+	union {
+		struct perf_event_attr attr;
+		char room[1024];
+	} out = {0};
+	pfm_perf_encode_arg_t arg = {.attr = &out.attr, .size = sizeof(arg)};
+	int ret;
+
+	if (!initialised())
+		return err_set(err, ERR_NOT_FOUND, "libpfm4 does not know this processor");
+	out.attr.size = (uint32_t)size;
+	ret = pfm_get_os_event_encoding(text, PFM_PLM0 | PFM_PLM3 | PFM_PLMH, PFM_OS_PERF_EVENT_EXT,
+					&arg);
+	switch (ret) {
+	case PFM_SUCCESS:
+		break;
+	case PFM_ERR_NOMEM:
+		return err_nomem(err);
+	case PFM_ERR_NOTFOUND:
+		if (!is_other_model(text))
+			return err_set(err, ERR_NOT_FOUND, "libpfm4 knows no event '%s'", text);
+		err_set(err, ERR_USAGE, "'%s' is an event of another processor than this one",
+			text);
+		err_hint(err,
+			 "perf::CYCLES and the generic names work everywhere; "
+			 "LIBPFM_FORCE_PMU=%.*s insists",
+			 (int)strcspn(text, ":"), text);
+		return ERR_USAGE;
+	default:
+		return err_set(err, ERR_USAGE, "'%s': %s", text, pfm_strerror(ret));
+	}
+	if (arg.cpu >= 0)
+		return err_set(err, ERR_USAGE, "'%s': an event cannot be bound to a CPU", text);
+	if (out.attr.sample_period || out.attr.freq) {
+		err_set(err, ERR_USAGE, "'%s' sets a period or a rate", text);
+		err_hint(err, "-c and -F set the period and the rate for all events");
+		return ERR_USAGE;
+	}
+	memcpy(attr, &out, size < sizeof(out) ? size : sizeof(out));
+	return 0;
+}
+
+void event_pfm_each(bool (*visit)(const char *name, void *ctx), void *ctx)
+{
+	pfm_pmu_t pmu;
+
+	if (!initialised())
+		return;
+	pfm_for_all_pmus(pmu)
+	{
+		pfm_pmu_info_t info = {.size = sizeof(info)};
+
+		if (pfm_get_pmu_info(pmu, &info) != PFM_SUCCESS || !info.is_present)
+			continue;
+		for (int i = info.first_event; i >= 0; i = pfm_get_event_next(i)) {
+			pfm_event_info_t event = {.size = sizeof(event)};
+			char name[256];
+
+			if (pfm_get_event_info(i, PFM_OS_PERF_EVENT_EXT, &event) != PFM_SUCCESS)
+				continue;
+			snprintf(name, sizeof(name), "%s::%s", info.name, event.name);
+			if (!visit(name, ctx))
+				return;
+		}
+	}
+}

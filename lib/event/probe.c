@@ -1,0 +1,388 @@
+#include "event/internal.h"
+
+#include "base/log.h"
+#include "base/strbuf.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/*
+ * Fits a list of events to the machine.
+ *
+ * Each event is opened once and closed again. What is too much to ask is asked again with less:
+ * a lower precision, user space only. Then what the machine does not have is replaced (cycles) or
+ * dropped, and groups are mended. All that is said in at most one line per kind of change; only a
+ * refusal that the user can lift is an error.
+ */
+
+enum fate {
+	KEPT,
+	ABSENT,	 /* the machine does not have it */
+	REFUSED, /* EINVAL: known to the machine, but not like this */
+	TWIN,	 /* another event of the list does the same */
+};
+
+struct change {
+	enum fate fate;
+	bool user_only; /* exclude_kernel was added */
+	bool less_precise;
+	bool was_cycles;
+};
+
+/* Far apart, so that even an event that gets enabled would not sample. */
+#define PROBE_PERIOD (UINT64_C(1) << 40)
+
+static int try_open(const struct event_system *sys, const struct perf_event_attr *wanted,
+		    int group_fd)
+{
+	struct perf_event_attr attr = *wanted;
+
+	attr.disabled = group_fd < 0;
+	if (!attr.freq && !attr.sample_period)
+		attr.sample_period = PROBE_PERIOD;
+	return sys->open(&attr, 0, -1, group_fd);
+}
+
+/* Those happen in the kernel, so nothing is left of them without it. */
+static bool is_kernel_only(const struct perf_event_attr *attr)
+{
+	static const uint64_t configs[] = {PERF_COUNT_SW_CONTEXT_SWITCHES,
+					   PERF_COUNT_SW_CPU_MIGRATIONS, 11 /* CGROUP_SWITCHES */};
+
+	if (attr->type == PERF_TYPE_TRACEPOINT || attr->exclude_user)
+		return true;
+	for (size_t i = 0; i < sizeof(configs) / sizeof(configs[0]); i++)
+		if (attr->type == PERF_TYPE_SOFTWARE && attr->config == configs[i])
+			return true;
+	return false;
+}
+
+/* Opens with as much of what was asked as is given; 0 or -errno. */
+static int settle(const struct event_system *sys, struct event_spec *spec, struct change *change)
+{
+	struct perf_event_attr *attr = &spec->attr;
+
+	for (;;) {
+		int fd = try_open(sys, attr, -1);
+
+		if (fd >= 0) {
+			close(fd);
+			return 0;
+		}
+		if ((fd == -EACCES || fd == -EPERM) && !attr->exclude_kernel &&
+		    !is_kernel_only(attr)) {
+			attr->exclude_kernel = attr->exclude_hv = 1;
+			change->user_only = true;
+		} else if ((fd == -EOPNOTSUPP || fd == -EINVAL) && attr->precise_ip) {
+			attr->precise_ip--;
+			change->less_precise = true;
+		} else {
+			return fd;
+		}
+	}
+}
+
+static bool is_cycles(const struct perf_event_attr *attr)
+{
+	return attr->type == PERF_TYPE_HARDWARE &&
+	       (attr->config & UINT32_MAX) == PERF_COUNT_HW_CPU_CYCLES;
+}
+
+static int rename_spec(struct event_spec *spec, char *name, struct err *err)
+{
+	if (!name)
+		return err_nomem(err);
+	free(spec->name);
+	spec->name = name;
+	return 0;
+}
+
+static int rename_by_attr(struct event_spec *spec, struct err *err)
+{
+	char name[64];
+
+	event_attr_name(&spec->attr, name, sizeof(name));
+	return rename_spec(spec, strdup(name), err);
+}
+
+/* cpu-clock in the place of cycles; the modifiers that a clock understands stay. */
+static void become_clock(struct event_spec *spec, const struct perf_event_attr *asked)
+{
+	spec->attr = *asked;
+	spec->attr.type = PERF_TYPE_SOFTWARE;
+	spec->attr.config = PERF_COUNT_SW_CPU_CLOCK;
+	spec->attr.precise_ip = 0;
+	spec->attr.exclude_guest = spec->attr.exclude_host = 0;
+	spec->fallback = true;
+}
+
+static bool same_event(const struct perf_event_attr *a, const struct perf_event_attr *b)
+{
+	return a->type == b->type && a->config == b->config && a->config1 == b->config1 &&
+	       a->config2 == b->config2 && a->exclude_user == b->exclude_user &&
+	       a->exclude_kernel == b->exclude_kernel && a->exclude_guest == b->exclude_guest &&
+	       a->exclude_host == b->exclude_host && a->exclude_idle == b->exclude_idle;
+}
+
+static bool has_twin(const struct event_list *list, const struct change *changes, size_t at)
+{
+	for (size_t i = 0; i < list->len; i++) {
+		bool first = i < at || !list->items[i].fallback;
+
+		if (i != at && first && changes[i].fate == KEPT &&
+		    same_event(&list->items[i].attr, &list->items[at].attr))
+			return true;
+	}
+	return false;
+}
+
+static int probe_one(const struct event_system *sys, struct event_spec *spec, struct change *change,
+		     struct err *err)
+{
+	struct perf_event_attr asked = spec->attr;
+	int ret = settle(sys, spec, change);
+
+	if ((ret == -ENOENT || ret == -ENODEV || ret == -ENXIO || ret == -EOPNOTSUPP ||
+	     ret == -EINVAL) &&
+	    is_cycles(&asked)) {
+		become_clock(spec, &asked);
+		*change = (struct change){.was_cycles = true};
+		ret = settle(sys, spec, change);
+	}
+	switch (ret) {
+	case 0:
+		return 0;
+	case -ENOENT:
+	case -ENODEV:
+	case -ENXIO:
+	case -EOPNOTSUPP:
+		change->fate = ABSENT;
+		return 0;
+	case -EINVAL:
+		change->fate = REFUSED;
+		return 0;
+	default:
+		return event_open_error(spec, ret, err);
+	}
+}
+
+/* "a, b" of the events for which pick() holds. */
+static size_t join(struct strbuf *names, const struct event_list *list,
+		   const struct change *changes, bool (*pick)(const struct change *))
+{
+	size_t count = 0;
+
+	strbuf_reset(names);
+	for (size_t i = 0; i < list->len; i++)
+		if (pick(&changes[i]))
+			strbuf_printf(names, "%s%s", count++ ? ", " : "",
+				      changes[i].was_cycles ? "cpu-clock" : list->items[i].name);
+	return count;
+}
+
+static bool is_absent(const struct change *change)
+{
+	return change->fate == ABSENT;
+}
+
+static bool is_refused(const struct change *change)
+{
+	return change->fate == REFUSED;
+}
+
+static bool is_user_only(const struct change *change)
+{
+	return change->fate == KEPT && change->user_only;
+}
+
+static bool is_less_precise(const struct change *change)
+{
+	return change->fate == KEPT && change->less_precise;
+}
+
+/* Before names change: they are those that the user wrote. */
+static void tell(const struct event_system *sys, const struct event_list *list,
+		 const struct change *changes)
+{
+	struct strbuf names = {0};
+
+	for (size_t i = 0; i < list->len; i++) {
+		if (!changes[i].was_cycles)
+			continue;
+		if (changes[i].fate == KEPT)
+			log_info("%s: this machine has no hardware counter (virtual machine?); "
+				 "sampling cpu-clock instead",
+				 list->items[i].name);
+		else if (changes[i].fate == TWIN)
+			log_info("%s: this machine has no hardware counter (virtual machine?); "
+				 "cpu-clock is sampled already",
+				 list->items[i].name);
+	}
+	if (join(&names, list, changes, is_absent))
+		log_info("left out, since this machine does not have it: %s", strbuf_text(&names));
+	if (join(&names, list, changes, is_refused))
+		log_info("left out, since the kernel calls it invalid here: %s",
+			 strbuf_text(&names));
+	if (join(&names, list, changes, is_less_precise))
+		log_info("less precise than asked, since this machine gives no more: %s",
+			 strbuf_text(&names));
+	if (join(&names, list, changes, is_user_only))
+		log_info("user space only, since kernel.perf_event_paranoid is %d "
+			 "(sysctl kernel.perf_event_paranoid=1 or CAP_PERFMON allows the kernel): "
+			 "%s",
+			 sys->paranoid(), strbuf_text(&names));
+	strbuf_fini(&names);
+}
+
+static int rename_kept(struct event_list *list, const struct change *changes, struct err *err)
+{
+	for (size_t i = 0; i < list->len; i++) {
+		struct event_spec *spec = &list->items[i];
+		int ret = 0;
+
+		if (spec->fallback && changes[i].was_cycles)
+			ret = rename_by_attr(spec, err);
+		else if (changes[i].user_only)
+			ret = rename_spec(spec, event_name_extend(spec, "u"), err);
+		if (ret < 0)
+			return ret;
+	}
+	return 0;
+}
+
+static void remove_dropped(struct event_list *list, const struct change *changes)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < list->len; i++) {
+		if (changes[i].fate == KEPT)
+			list->items[kept++] = list->items[i];
+		else
+			free(list->items[i].name);
+	}
+	list->len = kept;
+}
+
+/* A group's events follow each other; the first that is left leads, and one alone is no group. */
+static void mend_groups(struct event_list *list)
+{
+	for (size_t i = 0; i < list->len; i++) {
+		struct event_spec *spec = &list->items[i];
+		bool after = i > 0 && spec[-1].group == spec->group;
+		bool before = i + 1 < list->len && spec[1].group == spec->group;
+
+		spec->leader = spec->group < 0 || !after;
+		if (spec->group >= 0 && !after && !before)
+			spec->group = -1;
+	}
+}
+
+/* More events than counters: the kernel refuses the sibling that does not fit. */
+static bool group_fits(const struct event_system *sys, const struct event_list *list, size_t first,
+		       size_t end)
+{
+	int leader = try_open(sys, &list->items[first].attr, -1), fd;
+	bool fits = true;
+
+	if (leader < 0)
+		return true; /* it opened before; whoever opens it next gets the error */
+	struct {
+		VEC_OF(int)
+	} fds = {0};
+
+	for (size_t i = first + 1; i < end && fits; i++) {
+		int *slot = vec_push(&fds);
+
+		fd = slot ? try_open(sys, &list->items[i].attr, leader) : -ENOMEM;
+		fits = fd != -EINVAL;
+		if (slot)
+			*slot = fd;
+	}
+	for (size_t i = 0; i < fds.len; i++)
+		if (fds.items[i] >= 0)
+			close(fds.items[i]);
+	vec_fini(&fds);
+	close(leader);
+	return fits;
+}
+
+static void split_groups(const struct event_system *sys, struct event_list *list)
+{
+	struct strbuf names = {0};
+	size_t end;
+
+	for (size_t first = 0; first < list->len; first = end) {
+		int group = list->items[first].group;
+
+		for (end = first + 1; group >= 0 && end < list->len; end++)
+			if (list->items[end].group != group)
+				break;
+		if (group < 0 || group_fits(sys, list, first, end))
+			continue;
+		strbuf_reset(&names);
+		for (size_t i = first; i < end; i++) {
+			strbuf_printf(&names, "%s%s", i > first ? "," : "", list->items[i].name);
+			list->items[i].group = -1;
+			list->items[i].leader = true;
+		}
+		log_info(
+			"{%s}: more than the machine can count at once; each is sampled on its own",
+			strbuf_text(&names));
+	}
+	strbuf_fini(&names);
+}
+
+static int nothing_left(const struct event_list *list, struct err *err)
+{
+	struct strbuf names = {0};
+
+	for (size_t i = 0; i < list->len; i++)
+		strbuf_printf(&names, "%s%s", i ? ", " : "", list->items[i].name);
+	err_set(err, ERR_UNSUPPORTED, "this machine has none of the events that were asked for: %s",
+		strbuf_text(&names));
+	err_hint(err, "use a clock, which every machine has: -e cpu-clock (or task-clock, "
+		      "page-faults, context-switches); hardware events in a virtual machine need "
+		      "its host to pass the counters through");
+	strbuf_fini(&names);
+	return ERR_UNSUPPORTED;
+}
+
+int event_list_probe_on(const struct event_system *sys, struct event_list *list, struct err *err)
+{
+	struct change *changes = calloc(list->len + 1, sizeof(*changes));
+	size_t kept = 0;
+	int ret = 0;
+
+	if (!changes)
+		return err_nomem(err);
+	for (size_t i = 0; i < list->len && !ret; i++)
+		ret = probe_one(sys, &list->items[i], &changes[i], err);
+	if (ret < 0)
+		goto out;
+	for (size_t i = 0; i < list->len; i++)
+		if (changes[i].was_cycles && changes[i].fate == KEPT && has_twin(list, changes, i))
+			changes[i].fate = TWIN;
+	for (size_t i = 0; i < list->len; i++)
+		kept += changes[i].fate == KEPT;
+	if (!kept) {
+		ret = nothing_left(list, err);
+		goto out;
+	}
+	tell(sys, list, changes);
+	ret = rename_kept(list, changes, err);
+	if (ret < 0)
+		goto out;
+	remove_dropped(list, changes);
+	mend_groups(list);
+	split_groups(sys, list);
+out:
+	free(changes);
+	return ret;
+}
+
+int event_list_probe(struct event_list *list, struct err *err)
+{
+	return event_list_probe_on(&event_system_host, list, err);
+}

@@ -56,21 +56,26 @@ struct process_map {
 int process_mmap(struct process_table *table, const struct process_map *map, struct err *err);
 int process_comm(struct process_table *table, uint32_t pid, uint32_t tid, const char *comm,
 		 bool exec, struct err *err);
+/* Not for the forks that perf makes up for processes that were there before (their misc has
+ * PERF_RECORD_MISC_FORK_EXEC): those have maps of their own, which follow. */
 int process_fork(struct process_table *table, uint32_t pid, uint32_t tid, uint32_t ppid,
 		 uint32_t ptid, struct err *err);
+/* The maps and the name of the process stay, for samples that come behind its exit. */
 void process_exit(struct process_table *table, uint32_t pid, uint32_t tid);
 
 /* False where nothing is mapped there. Addresses of the kernel half are looked up in the kernel's
  * maps, whatever the pid. Fast for repeated look-ups near one another. */
 bool process_find(struct process_table *table, uint32_t pid, uint64_t addr, bool kernel,
 		  struct map_hit *hit);
-/* Changes whenever any map of the process changes: what was cached for an older one is stale.
- * Unique over the whole table: no two processes, and no two states of one, share a number, save
- * that a forked child that has changed nothing has its parent's. */
+/* UINT32_MAX: of the kernel's maps. Changes whenever any map of the process changes: what was
+ * cached for an older one is stale. Unique over the whole table: no two processes, and no two
+ * states of one, share a number, save that a forked child that has changed nothing has its
+ * parent's. */
 uint64_t process_generation(struct process_table *table, uint32_t pid);
 /* The thread's name; its process's where it has none of its own; "" where none is known. */
 const char *process_thread_name(struct process_table *table, uint32_t pid, uint32_t tid);
 
+/* NULL for an id that is none. Valid until the next process_mmap(); its path for ever. */
 const struct dso *process_dso(const struct process_table *table, uint32_t id);
 size_t process_dso_count(const struct process_table *table); /* ids are 1..count */
 /* A BUILD_ID feature row: gives the build-id of maps that came without one. */

@@ -1,0 +1,130 @@
+#include "process/mapset.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct mapset *mapset_new(uint64_t generation)
+{
+	struct mapset *set = calloc(1, sizeof(*set));
+
+	if (set) {
+		set->users = 1;
+		set->generation = generation;
+	}
+	return set;
+}
+
+struct mapset *mapset_copy(const struct mapset *from, uint64_t generation)
+{
+	struct mapset *set = mapset_new(generation);
+
+	if (!set || !vec_reserve(set, from->len)) {
+		mapset_release(set);
+		return NULL;
+	}
+	if (from->len)
+		memcpy(set->items, from->items, from->len * sizeof(*from->items));
+	set->len = from->len;
+	return set;
+}
+
+struct mapset *mapset_share(struct mapset *set)
+{
+	set->users++;
+	return set;
+}
+
+void mapset_release(struct mapset *set)
+{
+	if (!set || --set->users)
+		return;
+	vec_fini(set);
+	free(set);
+}
+
+/* The first entry that ends above the address: the one that covers it, or the next one. */
+static size_t lower_bound(const struct mapset *set, uint64_t addr)
+{
+	size_t lo = 0, hi = set->len;
+
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+
+		if (set->items[mid].end <= addr)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo;
+}
+
+/* Puts `count` entries in the place of items[from..to). */
+static bool splice(struct mapset *set, size_t from, size_t to, const struct mapset_entry *entries,
+		   size_t count)
+{
+	if (!vec_reserve(set, set->len - (to - from) + count))
+		return false;
+	memmove(set->items + from + count, set->items + to, (set->len - to) * sizeof(*entries));
+	memcpy(set->items + from, entries, count * sizeof(*entries));
+	set->len = set->len - (to - from) + count;
+	set->last = from;
+	return true;
+}
+
+bool mapset_replace(struct mapset *set, const struct mapset_entry *entry)
+{
+	struct mapset_entry parts[3];
+	size_t from = lower_bound(set, entry->start), to = from, count = 0;
+
+	while (to < set->len && set->items[to].start < entry->end)
+		to++;
+	if (to > from && set->items[from].start < entry->start) {
+		parts[count] = set->items[from];
+		parts[count++].end = entry->start;
+	}
+	parts[count++] = *entry;
+	if (to > from && set->items[to - 1].end > entry->end) {
+		parts[count] = set->items[to - 1];
+		parts[count].pgoff += entry->end - parts[count].start;
+		parts[count++].start = entry->end;
+	}
+	return splice(set, from, to, parts, count);
+}
+
+bool mapset_fill(struct mapset *set, const struct mapset_entry *entry)
+{
+	struct mapset_entry piece = *entry;
+	size_t at = lower_bound(set, entry->start);
+
+	while (piece.start < entry->end) {
+		uint64_t limit = at < set->len ? set->items[at].start : UINT64_MAX;
+
+		piece.pgoff = entry->pgoff + (piece.start - entry->start);
+		piece.end = limit < entry->end ? limit : entry->end;
+		if (piece.start < piece.end) {
+			if (!splice(set, at, at, &piece, 1))
+				return false;
+			at++;
+		}
+		if (at == set->len)
+			break;
+		piece.start = set->items[at++].end;
+	}
+	return true;
+}
+
+const struct mapset_entry *mapset_find(struct mapset *set, uint64_t addr)
+{
+	const struct mapset_entry *entry;
+
+	if (!set->len)
+		return NULL;
+	entry = &set->items[set->last < set->len ? set->last : 0];
+	if (addr >= entry->start && addr < entry->end)
+		return entry;
+	set->last = lower_bound(set, addr);
+	if (set->last == set->len)
+		return NULL;
+	entry = &set->items[set->last];
+	return addr >= entry->start ? entry : NULL;
+}

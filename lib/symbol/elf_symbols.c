@@ -122,6 +122,199 @@ bool elf_symbol_by_name(struct elf_file *elf, const char *name, struct elf_symbo
 	return debug && find_table(debug, SHT_SYMTAB, &table) && find_name(&table, name, symbol);
 }
 
+/* Of two aliases the plainer one: fewer leading underscores. */
+static int compare_names(const char *a, const char *b)
+{
+	size_t a_bars = strspn(a, "_"), b_bars = strspn(b, "_");
+
+	if (a_bars != b_bars)
+		return a_bars < b_bars ? -1 : 1;
+	return strcmp(a, b);
+}
+
+static const char *entry_name(const struct elf_index *index, const struct entry *entry)
+{
+	return index->tables[entry->table].names + entry->name;
+}
+
+static int compare_entries(const void *a, const void *b, void *ctx)
+{
+	const struct entry *x = a, *y = b;
+
+	if (x->vaddr != y->vaddr)
+		return x->vaddr < y->vaddr ? -1 : 1;
+	if (x->rank != y->rank)
+		return x->rank < y->rank ? -1 : 1;
+	return compare_names(entry_name(ctx, x), entry_name(ctx, y));
+}
+
+static int add_functions(struct elf_index *index, const struct elf_file *elf, int which,
+			 uint32_t type)
+{
+	static const uint8_t ranks[] = {[STB_LOCAL] = 3, [STB_GLOBAL] = 1, [STB_WEAK] = 2};
+	struct symbol_table *table = &index->tables[which];
+
+	if (!find_table(elf, type, table))
+		return 0;
+	for (size_t i = 1; i < table->count; i++) {
+		unsigned int binding;
+		struct entry *entry;
+		GElf_Sym sym;
+
+		if (!table_get(table, i, &sym) || (GELF_ST_TYPE(sym.st_info) != STT_FUNC &&
+						   GELF_ST_TYPE(sym.st_info) != STT_GNU_IFUNC))
+			continue;
+		entry = vec_push(&index->entries);
+		if (!entry)
+			return -1;
+		binding = GELF_ST_BIND(sym.st_info);
+		*entry = (struct entry){
+			.vaddr = sym.st_value,
+			.size = sym.st_size < UINT32_MAX ? (uint32_t)sym.st_size : UINT32_MAX,
+			.name = sym.st_name,
+			.table = (uint8_t)which,
+			.rank = binding < sizeof(ranks) ? ranks[binding] : 1,
+		};
+	}
+	return 0;
+}
+
+static uint64_t entry_end(const struct entry *entry)
+{
+	return entry->size <= UINT64_MAX - entry->vaddr ? entry->vaddr + entry->size : UINT64_MAX;
+}
+
+/* One entry per address: the best name, the largest size that any of its names has. */
+static void drop_aliases(struct elf_index *index)
+{
+	struct entry *entries = index->entries.items;
+	size_t kept = 0;
+
+	for (size_t i = 0; i < index->entries.len; i++) {
+		if (kept && entries[kept - 1].vaddr == entries[i].vaddr) {
+			if (entries[kept - 1].size == 0)
+				entries[kept - 1].size = entries[i].size;
+			continue;
+		}
+		entries[kept++] = entries[i];
+	}
+	index->entries.len = kept;
+}
+
+/* Where the segment that holds the address ends in memory; `limit` where none does. */
+static uint64_t segment_end(const struct elf_file *elf, uint64_t vaddr, uint64_t limit)
+{
+	for (size_t i = 0; i < elf->load_count; i++)
+		if (vaddr >= elf->loads[i].vaddr &&
+		    vaddr - elf->loads[i].vaddr < elf->loads[i].mem_size)
+			return elf->loads[i].vaddr + elf->loads[i].mem_size;
+	return limit;
+}
+
+/* Sizes for those without one, and who lies in whom. A label without a size in the midst of a
+ * function that has one is a place in that function, no function of its own. */
+static void nest_entries(struct elf_index *index, const struct elf_file *elf)
+{
+	struct entry *entries = index->entries.items;
+	uint32_t outer = NO_ENTRY;
+	size_t kept = 0;
+
+	for (size_t i = 0; i < index->entries.len; i++) {
+		struct entry entry = entries[i];
+
+		while (outer != NO_ENTRY && entry_end(&entries[outer]) <= entry.vaddr)
+			outer = entries[outer].outer;
+		if (entry.size == 0) {
+			uint64_t end = segment_end(elf, entry.vaddr, entry.vaddr + 1);
+
+			if (outer != NO_ENTRY)
+				continue;
+			if (i + 1 < index->entries.len && entries[i + 1].vaddr < end)
+				end = entries[i + 1].vaddr;
+			entry.size = end - entry.vaddr < UINT32_MAX ? (uint32_t)(end - entry.vaddr)
+								    : UINT32_MAX;
+		}
+		entry.outer = outer;
+		outer = (uint32_t)kept;
+		entries[kept++] = entry;
+	}
+	index->entries.len = kept;
+}
+
+/* NULL when memory runs out. */
+static struct elf_index *get_index(struct elf_file *elf)
+{
+	struct elf_index *index = elf->index;
+	struct elf_file *debug = NULL;
+	int ret;
+
+	if (index)
+		return index;
+	index = calloc(1, sizeof(*index));
+	if (!index)
+		return NULL;
+	ret = add_functions(index, elf, TABLE_DYNSYM, SHT_DYNSYM);
+	if (!ret)
+		ret = add_functions(index, elf, TABLE_SYMTAB, SHT_SYMTAB);
+	if (!index->tables[TABLE_SYMTAB].symbols)
+		debug = elf_debug_file(elf);
+	if (!ret && debug)
+		ret = add_functions(index, debug, TABLE_DEBUG, SHT_SYMTAB);
+	if (ret) {
+		elf_index_free(index);
+		return NULL;
+	}
+	if (index->entries.len)
+		qsort_r(index->entries.items, index->entries.len, sizeof(struct entry),
+			compare_entries, index);
+	drop_aliases(index);
+	nest_entries(index, elf);
+	return elf->index = index;
+}
+
+static struct elf_symbol symbol_of(const struct elf_index *index, const struct entry *entry)
+{
+	return (struct elf_symbol){
+		.name = entry_name(index, entry), .vaddr = entry->vaddr, .size = entry->size};
+}
+
+bool elf_symbol_at(struct elf_file *elf, uint64_t vaddr, struct elf_symbol *symbol)
+{
+	const struct elf_index *index = get_index(elf);
+	size_t lo = 0, hi = index ? index->entries.len : 0;
+	uint32_t at;
+
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+
+		if (index->entries.items[mid].vaddr <= vaddr)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	at = lo ? (uint32_t)(lo - 1) : NO_ENTRY;
+	while (at != NO_ENTRY && vaddr >= entry_end(&index->entries.items[at]))
+		at = index->entries.items[at].outer;
+	if (at == NO_ENTRY)
+		return false;
+	*symbol = symbol_of(index, &index->entries.items[at]);
+	return true;
+}
+
+int elf_each_function(struct elf_file *elf, int (*each)(const struct elf_symbol *symbol, void *ctx),
+		      void *ctx)
+{
+	const struct elf_index *index = get_index(elf);
+	int ret = index ? 0 : ERR_NOMEM;
+
+	for (size_t i = 0; !ret && i < index->entries.len; i++) {
+		struct elf_symbol symbol = symbol_of(index, &index->entries.items[i]);
+
+		ret = each(&symbol, ctx);
+	}
+	return ret;
+}
+
 void elf_index_free(struct elf_index *index)
 {
 	if (!index)

@@ -15,7 +15,8 @@ struct data_writer;
 
 struct data_writer_options {
 	int zstd_level;	 /* 0 writes plain records */
-	size_t mmap_len; /* bytes of the largest ring: perf sizes its decompression buffer by it */
+	size_t mmap_len; /* bytes of the largest ring: perf sizes its decompression buffer by it.
+			    0: as much as our frames need */
 };
 
 /* Events are copied. `path` is created or truncated with mode 0600; keeping an older file is the
@@ -28,14 +29,15 @@ int data_write(struct data_writer *writer, const void *records, size_t len, stru
 int data_write_round(struct data_writer *writer, struct err *err); /* FINISHED_ROUND */
 void data_writer_time(struct data_writer *writer, uint64_t sample_time);
 
-/* To be written at close, in the order of their ids. Bytes are copied. */
+/* To be written at close, in the order of their ids. Bytes are copied; a second call for the same
+ * section replaces the first. */
 int data_writer_section(struct data_writer *writer, enum data_section section, const void *bytes,
 			size_t len, struct err *err);
 /* Kept until close; the same path is written once. */
 int data_writer_build_id(struct data_writer *writer, int32_t pid, uint16_t misc, const char *path,
 			 const uint8_t *id, size_t id_len, struct err *err);
 
-/* Bytes written so far, before and after compression. */
+/* Bytes of the file so far; what is still gathered for the next frame is not counted. */
 uint64_t data_writer_bytes(const struct data_writer *writer);
 
 /* Writes features (EVENT_DESC, GROUP_DESC, COMPRESSED and SAMPLE_TIME are made from what is known;

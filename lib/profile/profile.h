@@ -92,6 +92,7 @@ struct profile_summary {
 	const char *python_version;	/* "CPython 3.12.1", several joined by ", "; NULL */
 	const char *engine;		/* "bpf", "trampoline", "off"; NULL */
 	uint32_t threads;		/* that were sampled */
+	uint32_t mismatched_objects;	/* files on this machine that are another build */
 };
 
 struct profile;

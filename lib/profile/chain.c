@@ -1,0 +1,333 @@
+#include "profile/chain.h"
+
+#include "base/map.h"
+#include "perfmap/frames.h"
+#include "perfmap/merge.h"
+#include "process/process.h"
+#include "profile/objects.h"
+#include "profile/store.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define CACHE_SIZE 16384u /* entries of either cache; a power of two */
+
+/* perf's record size is 16 bits, so no chain is longer than this. */
+#define NATIVE_MAX 8192u
+#define PYTHON_MAX 4096u
+
+struct native_hit {
+	uint32_t frame;
+	uint8_t class; /* enum merge_class */
+	bool mapped;
+};
+
+struct native_entry {
+	uint64_t generation, addr; /* generation 0: free */
+	struct native_hit hit;
+};
+
+struct python_entry {
+	struct py_raw_frame raw; /* code 0: free */
+	uint32_t lineage, frame;
+};
+
+struct chains {
+	struct profile *profile;
+	struct jit *jit;
+	struct native_entry native[CACHE_SIZE];
+	struct python_entry python[CACHE_SIZE];
+	/* The sample at hand, leaf first. */
+	uint32_t native_frames[NATIVE_MAX];
+	uint8_t classes[NATIVE_MAX];
+	bool mapped[NATIVE_MAX];
+	size_t native_count;
+	struct py_raw_frame python_frames[PYTHON_MAX];
+	size_t python_count;
+	uint32_t lineage;
+	struct merge_item merged[NATIVE_MAX + PYTHON_MAX];
+};
+
+struct chains *chains_new(struct profile *profile, struct jit *jit)
+{
+	struct chains *chains = calloc(1, sizeof(*chains));
+
+	if (!chains)
+		return NULL;
+	chains->profile = profile;
+	chains->jit = jit;
+	return chains;
+}
+
+void chains_free(struct chains *chains)
+{
+	free(chains);
+}
+
+bool chain_frames_sound(const void *payload, size_t len)
+{
+	struct py_raw_frames head;
+
+	if (len < sizeof(head))
+		return false;
+	memcpy(&head, payload, sizeof(head));
+	return head.magic == PY_RAW_FRAMES && head.count <= PYTHON_MAX &&
+	       head.count <= (len - sizeof(head)) / sizeof(head.frames[0]);
+}
+
+/* Code without a file: a JIT's, which may have left a perf map. False when memory ran out. */
+static bool find_jit(struct chains *chains, uint32_t pid, uint64_t addr, struct native_hit *hit)
+{
+	struct intern *strings = &chains->profile->strings;
+	struct function_item key = {.function.kind = FRAME_NATIVE};
+	struct perfmap_entry entry;
+	const char *dot, *name;
+	enum frame_origin origin = ORIGIN_JIT;
+	uint32_t function;
+
+	if (!jit_find(chains->jit, pid, addr, &entry))
+		return true;
+	if (entry.python) {
+		origin = ORIGIN_TRAMPOLINE;
+		hit->class = MERGE_TRAMPOLINE;
+		key.function.kind = FRAME_PYTHON;
+		dot = memrchr(entry.qualname, '.', entry.qualname_len);
+		name = dot ? dot + 1 : entry.qualname;
+		key.function.qualname = intern_add(strings, entry.qualname, entry.qualname_len);
+		key.function.name = intern_add(
+			strings, name, (size_t)(entry.qualname + entry.qualname_len - name));
+		key.function.file = intern_add(strings, entry.filename, entry.filename_len);
+		addr = 0; /* there are no lines to tell apart */
+	} else {
+		key.function.name = key.function.qualname = intern_str(strings, entry.name);
+		key.function.file = intern_str(strings, "[JIT]");
+		key.vaddr = entry.start;
+	}
+	function = profile_add_function(chains->profile, &key, entry.size);
+	if (function == KEYED_NONE)
+		return false;
+	hit->frame = profile_add_frame(chains->profile, origin, function, addr);
+	return hit->frame != KEYED_NONE;
+}
+
+static struct native_hit find_native(struct chains *chains, uint32_t pid, uint64_t addr)
+{
+	struct profile *profile = chains->profile;
+	struct native_hit hit = {.frame = KEYED_NONE, .class = MERGE_NATIVE};
+	struct map_hit map;
+	const struct dso *dso;
+	uint64_t vaddr;
+
+	if (!process_find(profile->processes, pid, addr, false, &map)) {
+		hit.frame = profile_add_frame(profile, ORIGIN_NATIVE, 0, addr);
+		return hit;
+	}
+	hit.mapped = true;
+	dso = process_dso(profile->processes, map.dso);
+	if (dso->kind == DSO_ANON && !find_jit(chains, pid, addr, &hit))
+		return hit;
+	if (dso->kind == DSO_ELF &&
+	    objects_vaddr(profile->objects, map.dso, map.file_offset, &vaddr) &&
+	    objects_is_eval(profile->objects, map.dso, vaddr))
+		hit.class = MERGE_EVAL;
+	if (hit.frame == KEYED_NONE)
+		hit.frame = profile_add_frame(profile, ORIGIN_NATIVE, map.dso, map.file_offset);
+	return hit;
+}
+
+static struct native_hit find_kernel(struct chains *chains, uint32_t pid, uint64_t addr)
+{
+	struct profile *profile = chains->profile;
+	struct map_hit map = {0};
+
+	process_find(profile->processes, pid, addr, true, &map);
+	return (struct native_hit){
+		.frame = profile_add_frame(profile, ORIGIN_KERNEL, map.dso, addr),
+		.class = MERGE_KERNEL,
+		.mapped = true,
+	};
+}
+
+static struct native_hit native_hit(struct chains *chains, const struct chain_sample *in,
+				    uint64_t addr, bool kernel)
+{
+	/* The kernel is the same whatever process runs. */
+	uint64_t generation = kernel ? UINT64_MAX : in->generation + 1;
+	struct native_entry *entry = &chains->native[map_mix(generation, addr) & (CACHE_SIZE - 1)];
+
+	if (entry->generation != generation || entry->addr != addr) {
+		uint32_t pid = in->sample->id.pid;
+
+		*entry = (struct native_entry){
+			.generation = generation,
+			.addr = addr,
+			.hit = kernel ? find_kernel(chains, pid, addr)
+				      : find_native(chains, pid, addr),
+		};
+	}
+	return entry->hit;
+}
+
+static bool is_kernel(uint64_t context)
+{
+	return context == PERF_CONTEXT_KERNEL || context == PERF_CONTEXT_HV ||
+	       context == PERF_CONTEXT_GUEST_KERNEL;
+}
+
+static bool add_native(struct chains *chains, const struct chain_sample *in, uint64_t addr,
+		       bool kernel)
+{
+	struct native_hit hit;
+
+	if (chains->native_count == NATIVE_MAX)
+		return true;
+	hit = native_hit(chains, in, addr, kernel);
+	chains->native_frames[chains->native_count] = hit.frame;
+	chains->classes[chains->native_count] = hit.class;
+	chains->mapped[chains->native_count] = hit.mapped;
+	chains->native_count++;
+	return hit.frame != KEYED_NONE;
+}
+
+/* PERF_CONTEXT_USER_DEFERRED (Linux 6.18): a cookie follows, not an address. */
+#define CONTEXT_USER_DEFERRED ((uint64_t)-640)
+
+static uint64_t context_of(uint16_t cpumode)
+{
+	switch (cpumode & PERF_RECORD_MISC_CPUMODE_MASK) {
+	case PERF_RECORD_MISC_KERNEL:
+		return PERF_CONTEXT_KERNEL;
+	case PERF_RECORD_MISC_HYPERVISOR:
+		return PERF_CONTEXT_HV;
+	case PERF_RECORD_MISC_GUEST_KERNEL:
+		return PERF_CONTEXT_GUEST_KERNEL;
+	default:
+		return PERF_CONTEXT_USER;
+	}
+}
+
+/* A chain by frame pointers that ran into code without them ends in words that are no return
+ * addresses. The first user frame is always true. */
+static bool trim_garbage(struct chains *chains, size_t first_user)
+{
+	size_t count = chains->native_count;
+
+	while (chains->native_count > first_user + 1 && !chains->mapped[chains->native_count - 1])
+		chains->native_count--;
+	return chains->native_count < count;
+}
+
+static bool read_native(struct chains *chains, const struct chain_sample *in, bool *cut)
+{
+	const struct record_sample *sample = in->sample;
+	uint64_t context = context_of(in->cpumode);
+	size_t first_user = SIZE_MAX;
+	bool exact = true; /* the interrupted instruction, not a return address */
+
+	chains->native_count = 0;
+	for (uint64_t i = 0; i < sample->callchain_len; i++) {
+		uint64_t ip = sample->callchain[i];
+
+		if (ip == CONTEXT_USER_DEFERRED)
+			break;
+		if (ip >= (uint64_t)PERF_CONTEXT_MAX) {
+			context = ip;
+			exact = true;
+			continue;
+		}
+		if (ip == 0 && !exact)
+			continue;
+		if (first_user == SIZE_MAX && !is_kernel(context))
+			first_user = chains->native_count;
+		if (!add_native(chains, in, ip - !exact, is_kernel(context)))
+			return false;
+		exact = false;
+	}
+	if (first_user != SIZE_MAX && trim_garbage(chains, first_user))
+		*cut = true;
+	if (chains->native_count == 0)
+		return add_native(chains, in, sample->ip, is_kernel(context_of(in->cpumode)));
+	return true;
+}
+
+static void read_python(struct chains *chains, const void *payload)
+{
+	struct py_raw_frames head = {0};
+
+	chains->python_count = 0;
+	if (!payload)
+		return;
+	memcpy(&head, payload, sizeof(head));
+	memcpy(chains->python_frames, (const char *)payload + sizeof(head),
+	       head.count * sizeof(head.frames[0]));
+	chains->python_count = head.count;
+	chains->lineage = head.lineage;
+}
+
+static uint32_t python_frame(struct chains *chains, const struct py_raw_frame *raw)
+{
+	uint64_t where = (uint64_t)raw->fingerprint << 32 | raw->instr;
+	struct python_entry *entry =
+		&chains->python[map_mix(raw->code ^ chains->lineage, where) & (CACHE_SIZE - 1)];
+
+	if (!entry->raw.code || entry->lineage != chains->lineage ||
+	    memcmp(&entry->raw, raw, sizeof(*raw)) != 0) {
+		struct code_key key = {raw->code, chains->lineage, raw->fingerprint};
+		uint32_t code = keyed_add(&chains->profile->codes_seen, &key, NULL);
+
+		if (code == KEYED_NONE)
+			return KEYED_NONE;
+		*entry = (struct python_entry){
+			.raw = *raw,
+			.lineage = chains->lineage,
+			.frame = profile_add_frame(chains->profile, ORIGIN_CODE, code,
+						   raw->instr &
+							   (PY_INSTR_MASK | PY_FRAME_NO_INSTR)),
+		};
+	}
+	return entry->frame;
+}
+
+/* With trampolines alone, the eval loop that a trampoline called is its Python function's. */
+static size_t merge_trampolines(struct chains *chains)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < chains->native_count; i++)
+		if (chains->classes[i] != MERGE_EVAL || i + 1 == chains->native_count ||
+		    chains->classes[i + 1] != MERGE_TRAMPOLINE)
+			chains->merged[count++] = (struct merge_item){.index = (uint32_t)i};
+	return count;
+}
+
+int chains_stack(struct chains *chains, const struct chain_sample *sample, uint32_t *stack,
+		 bool *cut, struct err *err)
+{
+	uint32_t at = 0;
+	size_t count, dropped = 0;
+
+	*cut = false;
+	if (!read_native(chains, sample, cut))
+		return err_nomem(err);
+	read_python(chains, sample->python);
+	if (chains->python_count)
+		count = merge_stacks(chains->classes, chains->native_count, chains->python_frames,
+				     chains->python_count, chains->merged, &dropped);
+	else
+		count = merge_trampolines(chains);
+	*cut |= dropped > 0;
+	while (count-- > 0) {
+		const struct merge_item *item = &chains->merged[count];
+		uint32_t frame = item->python
+					 ? python_frame(chains, &chains->python_frames[item->index])
+					 : chains->native_frames[item->index];
+
+		if (frame == KEYED_NONE)
+			return err_nomem(err);
+		at = profile_add_stack(chains->profile, at, frame);
+		if (at == KEYED_NONE)
+			return err_nomem(err);
+	}
+	*stack = at;
+	return 0;
+}

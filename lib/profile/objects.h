@@ -1,0 +1,41 @@
+#ifndef PYPERF_OBJECTS_H
+#define PYPERF_OBJECTS_H
+
+#include "data/data.h"
+#include "process/process.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/*
+ * The files on this machine that stand for the objects of a recording.
+ *
+ * A file is used only when it is the recorded one: its build-id is the same or, where the recording
+ * has no build-id, the recording is from this host. Opened at first use, once.
+ */
+struct objects;
+struct elf_file;
+struct elf_symbol;
+
+struct objects *objects_new(const struct process_table *processes, const struct data_info *info);
+void objects_free(struct objects *objects);
+
+/* NULL where there is no such file. Stays open until objects_free(). */
+struct elf_file *objects_elf(struct objects *objects, uint32_t dso);
+/* A file offset of the object as a vaddr; the offset itself and false where it is not known. */
+bool objects_vaddr(struct objects *objects, uint32_t dso, uint64_t offset, uint64_t *vaddr);
+/* The function at a vaddr; debug files are asked too. Its name stays valid until objects_free(). */
+bool objects_symbol(struct objects *objects, uint32_t dso, uint64_t vaddr,
+		    struct elf_symbol *symbol);
+bool objects_line(struct objects *objects, uint32_t dso, uint64_t vaddr, const char **file,
+		  uint32_t *line);
+/* Does the address lie in CPython's eval loop? */
+bool objects_is_eval(struct objects *objects, uint32_t dso, uint64_t vaddr);
+
+/* Was the recording made on this host, under the kernel that runs now? */
+bool objects_same_host(const struct objects *objects);
+bool objects_same_kernel(const struct objects *objects);
+/* Objects whose file here is another build. */
+uint32_t objects_mismatched(const struct objects *objects);
+
+#endif

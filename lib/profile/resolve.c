@@ -1,0 +1,234 @@
+#include "profile/store.h"
+
+#include "perfmap/code.h"
+#include "perfmap/frames.h"
+#include "process/process.h"
+#include "profile/objects.h"
+#include "symbol/elf.h"
+#include "symbol/kallsyms.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/*
+ * Names at the end of loading: each frame gets its function, its line and, for native code, its
+ * address in the object. Frames of one function meet in one entry.
+ */
+struct resolver {
+	struct profile *profile;
+	struct kallsyms *kernel; /* NULL: the recording's kernel is not the one that runs */
+	int *code_index;	 /* by codes_seen: index in profile->codes, or -1 */
+	bool no_symbols;
+};
+
+static uint32_t text_id(struct resolver *r, const char *text)
+{
+	return intern_str(&r->profile->strings, text);
+}
+
+static const char *base_name(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash && slash[1] ? slash + 1 : path;
+}
+
+/* "0x12af [libfoo.so]" */
+static uint32_t add_address(struct resolver *r, enum frame_kind kind, uint32_t dso,
+			    const char *object, uint64_t addr)
+{
+	struct function_item key = {.function.kind = kind, .dso = dso, .vaddr = addr};
+	const char *base = base_name(object);
+	char name[320];
+
+	snprintf(name, sizeof(name), base[0] == '[' ? "0x%" PRIx64 " %s" : "0x%" PRIx64 " [%s]",
+		 addr, base);
+	key.function.name = key.function.qualname = text_id(r, name);
+	key.function.file = text_id(r, object);
+	return profile_add_function(r->profile, &key, 0);
+}
+
+static uint32_t resolve_code(struct resolver *r, struct frame_item *item)
+{
+	struct function_item key = {.function.kind = FRAME_PYTHON};
+	int index = r->code_index[item->key.owner];
+	const struct py_code *code = index < 0 ? NULL : py_codes_get(r->profile->codes, index);
+
+	item->frame.addr = item->key.addr & PY_INSTR_MASK;
+	if (!code || (code->missing & PY_CODE_MISSING_NAME)) {
+		key.function.name = key.function.qualname = text_id(r,
+								    "[unreadable Python function]");
+		item->unreadable = true;
+		if (code && !(code->missing & PY_CODE_MISSING_FILENAME))
+			key.function.file = code->filename;
+		return profile_add_function(r->profile, &key, 0);
+	}
+	key.function.name = code->name;
+	key.function.qualname = code->missing & PY_CODE_MISSING_QUALNAME ? code->name
+									 : code->qualname;
+	key.function.file = code->filename;
+	key.function.line = code->firstlineno;
+	if (!(item->key.addr & PY_FRAME_NO_INSTR))
+		item->frame.line = py_codes_line(r->profile->codes, index,
+						 (uint32_t)item->frame.addr);
+	return profile_add_function(r->profile, &key, 0);
+}
+
+static uint32_t resolve_native(struct resolver *r, struct frame_item *item)
+{
+	static const struct dso unknown = {.path = "[unknown]", .kind = DSO_SPECIAL};
+	struct function_item key = {.function.kind = FRAME_NATIVE, .dso = item->key.owner};
+	const struct dso *dso = process_dso(r->profile->processes, item->key.owner);
+	struct elf_symbol symbol;
+
+	if (!dso)
+		dso = &unknown;
+	item->frame.addr = item->key.addr;
+	if (dso->kind == DSO_ANON)
+		return add_address(r, FRAME_NATIVE, item->key.owner, "[anon]", item->key.addr);
+	if (dso->kind == DSO_SPECIAL || r->no_symbols ||
+	    !objects_vaddr(r->profile->objects, item->key.owner, item->key.addr,
+			   &item->frame.addr) ||
+	    !objects_symbol(r->profile->objects, item->key.owner, item->frame.addr, &symbol))
+		return add_address(r, FRAME_NATIVE, item->key.owner, dso->path, item->frame.addr);
+	key.function.name = key.function.qualname = text_id(r, symbol.name);
+	key.function.file = text_id(r, dso->path);
+	key.vaddr = symbol.vaddr;
+	return profile_add_function(r->profile, &key, symbol.size);
+}
+
+static uint32_t resolve_kernel(struct resolver *r, struct frame_item *item)
+{
+	struct function_item key = {.function.kind = FRAME_KERNEL};
+	const struct dso *dso = process_dso(r->profile->processes, item->key.owner);
+	bool module = dso && dso->kind == DSO_MODULE;
+	struct kallsyms_symbol symbol;
+	char file[80] = "[kernel]";
+
+	item->frame.addr = item->key.addr;
+	if (!r->kernel || !kallsyms_find(r->kernel, item->key.addr, &symbol))
+		return add_address(r, FRAME_KERNEL, item->key.owner, module ? dso->path : file,
+				   item->key.addr);
+	if (symbol.module[0])
+		snprintf(file, sizeof(file), "[%s]", symbol.module);
+	key.function.name = key.function.qualname = text_id(r, symbol.name);
+	key.function.file = text_id(r, file);
+	key.vaddr = symbol.start;
+	return profile_add_function(r->profile, &key, symbol.end - symbol.start);
+}
+
+/* Entries of perf maps got their functions when they were found. */
+static uint32_t resolve_jit(struct resolver *r, struct frame_item *item)
+{
+	item->frame.addr = item->key.addr;
+	return item->key.owner;
+}
+
+static uint32_t (*const resolvers[])(struct resolver *r, struct frame_item *item) = {
+	[ORIGIN_CODE] = resolve_code,	  [ORIGIN_TRAMPOLINE] = resolve_jit,
+	[ORIGIN_JIT] = resolve_jit,	  [ORIGIN_NATIVE] = resolve_native,
+	[ORIGIN_KERNEL] = resolve_kernel,
+};
+
+static bool find_codes(struct resolver *r)
+{
+	const struct keyed *seen = &r->profile->codes_seen;
+
+	r->code_index = malloc((seen->count + 1) * sizeof(*r->code_index));
+	if (!r->code_index)
+		return false;
+	for (uint32_t i = 0; i < seen->count; i++) {
+		const struct code_key *key = keyed_at(seen, i);
+
+		r->code_index[i] = py_codes_find(r->profile->codes, key->lineage, key->code,
+						 key->fingerprint);
+	}
+	return true;
+}
+
+/* Kernel addresses mean something only in the boot that they were sampled in: where the kernel's
+ * map was recorded, its start must be where it is now. */
+static struct kallsyms *open_kernel(const struct profile *profile)
+{
+	struct kallsyms *kernel;
+
+	if (!objects_same_kernel(profile->objects) || kallsyms_open(&kernel, NULL, NULL) < 0)
+		return NULL;
+	if (profile->kernel_text && kallsyms_address(kernel, "_text") != profile->kernel_text) {
+		kallsyms_close(kernel);
+		return NULL;
+	}
+	return kernel;
+}
+
+int profile_resolve(struct profile *profile, const struct data_info *info, bool no_symbols,
+		    struct err *err)
+{
+	struct resolver r = {.profile = profile, .no_symbols = no_symbols};
+	int rc = 0;
+
+	if (!find_codes(&r))
+		return err_nomem(err);
+	if (!no_symbols)
+		r.kernel = open_kernel(profile);
+	for (uint32_t i = 0; i < profile->frames.count && rc == 0; i++) {
+		struct frame_item *item = profile_frame_item(profile, i);
+
+		item->frame.function = resolvers[item->key.origin](&r, item);
+		if (item->frame.function == KEYED_NONE)
+			rc = err_nomem(err);
+		else if (profile_function(profile, item->frame.function)->kind != FRAME_PYTHON)
+			item->frame.ip = item->key.addr;
+	}
+	kallsyms_close(r.kernel);
+	free(r.code_index);
+	return rc;
+}
+
+bool profile_native_line(struct profile *profile, uint32_t frame, const char **file, uint32_t *line)
+{
+	struct frame_item *item = profile_frame_item(profile, frame);
+
+	if (item->key.origin != ORIGIN_NATIVE || !item->key.owner ||
+	    !objects_line(profile->objects, item->key.owner, item->frame.addr, file, line))
+		return false;
+	item->frame.line = *line;
+	return true;
+}
+
+#define NATIVE_CODE_MAX (4u << 20) /* bytes of one function; more is a broken symbol */
+
+int profile_native_code(struct profile *profile, uint32_t function, uint64_t *vaddr,
+			uint8_t **bytes, size_t *len, uint16_t *machine, struct err *err)
+{
+	const struct function_item *item = keyed_at(&profile->functions, function);
+	const char *name = profile_text(profile, item->function.name);
+	struct elf_file *elf;
+
+	if (item->function.kind != FRAME_NATIVE)
+		return err_set(err, ERR_UNSUPPORTED, "%s is no native function", name);
+	elf = item->dso ? objects_elf(profile->objects, item->dso) : NULL;
+	if (!elf) {
+		err_set(err, ERR_NOT_FOUND, "the code of %s is not on this machine", name);
+		err_hint(err, "annotate it where it was recorded, with the same build of %s",
+			 profile_text(profile, item->function.file));
+		return ERR_NOT_FOUND;
+	}
+	if (item->size == 0 || item->size > NATIVE_CODE_MAX)
+		return err_set(err, ERR_NOT_FOUND, "%s has no symbol that says where it ends",
+			       name);
+	*bytes = malloc(item->size);
+	if (!*bytes)
+		return err_nomem(err);
+	if (elf_read(elf, item->vaddr, *bytes, item->size) < 0) {
+		free(*bytes);
+		return err_set(err, ERR_CORRUPT, "%s does not hold the code of %s",
+			       profile_text(profile, item->function.file), name);
+	}
+	*vaddr = item->vaddr;
+	*len = item->size;
+	*machine = elf_machine(elf);
+	return 0;
+}

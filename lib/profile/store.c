@@ -1,0 +1,197 @@
+#include "profile/store.h"
+
+#include "perfmap/code.h"
+#include "perfmap/source.h"
+#include "process/process.h"
+#include "profile/objects.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct profile *profile_new(void)
+{
+	static const struct profile_stack empty = {.frame = UINT32_MAX};
+	struct profile *profile = calloc(1, sizeof(*profile));
+
+	if (!profile)
+		return NULL;
+	intern_init(&profile->strings);
+	keyed_init(&profile->threads, sizeof(struct profile_thread), sizeof(struct profile_thread));
+	keyed_init(&profile->functions, sizeof(struct function_item), FUNCTION_KEY_SIZE);
+	keyed_init(&profile->frames, sizeof(struct frame_item), sizeof(struct frame_key));
+	keyed_init(&profile->stacks, sizeof(struct profile_stack), sizeof(struct profile_stack));
+	keyed_init(&profile->cells, sizeof(struct profile_cell), 3 * sizeof(uint32_t));
+	keyed_init(&profile->codes_seen, sizeof(struct code_key), sizeof(struct code_key));
+	profile->processes = process_table_new();
+	profile->codes = py_codes_new(&profile->strings);
+	profile->sources = sources_new();
+	if (!profile->processes || !profile->codes || !profile->sources ||
+	    keyed_add(&profile->stacks, &empty, NULL) != 0) {
+		profile_free(profile);
+		return NULL;
+	}
+	return profile;
+}
+
+void profile_free(struct profile *profile)
+{
+	if (!profile)
+		return;
+	objects_free(profile->objects);
+	sources_free(profile->sources);
+	py_codes_free(profile->codes);
+	process_table_free(profile->processes);
+	vec_fini(&profile->events);
+	keyed_fini(&profile->codes_seen);
+	keyed_fini(&profile->cells);
+	keyed_fini(&profile->stacks);
+	keyed_fini(&profile->frames);
+	keyed_fini(&profile->functions);
+	keyed_fini(&profile->threads);
+	intern_fini(&profile->strings);
+	free(profile);
+}
+
+uint32_t profile_add_thread(struct profile *profile, uint32_t pid, uint32_t tid, const char *comm)
+{
+	struct profile_thread key = {pid, tid, intern_str(&profile->strings, comm)};
+
+	return key.comm == INTERN_NONE ? KEYED_NONE : keyed_add(&profile->threads, &key, NULL);
+}
+
+uint32_t profile_add_frame(struct profile *profile, enum frame_origin origin, uint32_t owner,
+			   uint64_t addr)
+{
+	struct frame_key key = {origin, owner, addr};
+
+	return keyed_add(&profile->frames, &key, NULL);
+}
+
+uint32_t profile_add_stack(struct profile *profile, uint32_t parent, uint32_t frame)
+{
+	struct profile_stack key = {parent, frame};
+
+	return keyed_add(&profile->stacks, &key, NULL);
+}
+
+uint32_t profile_add_cell(struct profile *profile, uint32_t thread, uint32_t stack, uint32_t event)
+{
+	uint32_t key[] = {thread, stack, event};
+
+	return keyed_add(&profile->cells, key, NULL);
+}
+
+uint32_t profile_add_function(struct profile *profile, const struct function_item *key,
+			      uint64_t size)
+{
+	const struct profile_function *function = &key->function;
+	bool added;
+	uint32_t id;
+
+	if (function->name == INTERN_NONE || function->qualname == INTERN_NONE ||
+	    function->file == INTERN_NONE)
+		return KEYED_NONE;
+	id = keyed_add(&profile->functions, key, &added);
+	if (added)
+		((struct function_item *)keyed_at(&profile->functions, id))->size = size;
+	return id;
+}
+
+const char *profile_keep(struct profile *profile, const char *text)
+{
+	uint32_t id = intern_str(&profile->strings, text);
+
+	return id == INTERN_NONE ? NULL : intern_text(&profile->strings, id, NULL);
+}
+
+const char *frame_kind_name(enum frame_kind kind)
+{
+	static const char *const names[] = {
+		[FRAME_PYTHON] = "python",
+		[FRAME_NATIVE] = "native",
+		[FRAME_KERNEL] = "kernel",
+	};
+
+	return names[kind];
+}
+
+const struct profile_summary *profile_summary(const struct profile *profile)
+{
+	return &profile->summary;
+}
+
+const char *profile_text(const struct profile *profile, uint32_t string)
+{
+	return intern_text(&profile->strings, string, NULL);
+}
+
+size_t profile_event_count(const struct profile *profile)
+{
+	return profile->events.len;
+}
+
+size_t profile_thread_count(const struct profile *profile)
+{
+	return profile->threads.count;
+}
+
+size_t profile_function_count(const struct profile *profile)
+{
+	return profile->functions.count;
+}
+
+size_t profile_frame_count(const struct profile *profile)
+{
+	return profile->frames.count;
+}
+
+size_t profile_stack_count(const struct profile *profile)
+{
+	return profile->stacks.count;
+}
+
+size_t profile_cell_count(const struct profile *profile)
+{
+	return profile->cells.count;
+}
+
+const struct profile_event *profile_event(const struct profile *profile, uint32_t event)
+{
+	return &profile->events.items[event];
+}
+
+const struct profile_thread *profile_thread(const struct profile *profile, uint32_t thread)
+{
+	return keyed_at(&profile->threads, thread);
+}
+
+const struct profile_function *profile_function(const struct profile *profile, uint32_t function)
+{
+	return &((struct function_item *)keyed_at(&profile->functions, function))->function;
+}
+
+const struct profile_frame *profile_frame(const struct profile *profile, uint32_t frame)
+{
+	return &profile_frame_item(profile, frame)->frame;
+}
+
+const struct profile_stack *profile_stack(const struct profile *profile, uint32_t stack)
+{
+	return keyed_at(&profile->stacks, stack);
+}
+
+const struct profile_cell *profile_cell(const struct profile *profile, size_t cell)
+{
+	return keyed_at(&profile->cells, (uint32_t)cell);
+}
+
+const struct source *profile_source(const struct profile *profile, uint32_t file)
+{
+	const char *name = profile_text(profile, file);
+	const struct source *source = sources_find(profile->sources, name);
+
+	/* A recording without the text is as good as the file that lies here. */
+	if (!source && sources_read(profile->sources, name, "", ".", NULL) > 0)
+		source = sources_find(profile->sources, name);
+	return source;
+}

@@ -1,0 +1,227 @@
+#include "profile/tally.h"
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct sum {
+	uint64_t period, samples;
+};
+
+struct work {
+	uint8_t *thread_passes;
+	uint8_t *leaf_passes; /* by stack; NULL: all */
+	uint8_t *leaf_kind;   /* by stack */
+	uint8_t *outermost;   /* by stack: no stack above it has its row */
+	struct sum *sums;     /* by stack */
+};
+
+static const struct profile_function *leaf_function(const struct profile *profile, uint32_t stack)
+{
+	uint32_t frame = profile_stack(profile, stack)->frame;
+
+	return profile_function(profile, profile_frame(profile, frame)->function);
+}
+
+/* Is the word in the list, whose words are separated by commas? */
+static bool in_list(const char *list, const char *word)
+{
+	size_t len = strlen(word);
+
+	for (;;) {
+		size_t span = strcspn(list, ",");
+
+		if (span == len && memcmp(list, word, len) == 0)
+			return true;
+		if (!list[span])
+			return false;
+		list += span + 1;
+	}
+}
+
+static bool number_in_list(const char *list, uint32_t number)
+{
+	char word[16];
+
+	snprintf(word, sizeof(word), "%u", number);
+	return in_list(list, word);
+}
+
+static bool thread_passes(const struct profile *profile, const struct view_filter *filter,
+			  uint32_t id)
+{
+	const struct profile_thread *thread = profile_thread(profile, id);
+
+	return !filter ||
+	       ((!filter->comm || in_list(filter->comm, profile_text(profile, thread->comm))) &&
+		(!filter->pids || number_in_list(filter->pids, thread->pid)) &&
+		(!filter->tids || number_in_list(filter->tids, thread->tid)));
+}
+
+static bool leaf_passes(const struct profile *profile, const char *dso, uint32_t stack)
+{
+	const char *path = profile_text(profile, leaf_function(profile, stack)->file);
+	const char *slash = strrchr(path, '/');
+
+	return in_list(dso, slash ? slash + 1 : path);
+}
+
+static int work_init(struct work *work, const struct tally *tally)
+{
+	const struct profile *profile = tally->profile;
+	size_t threads = profile_thread_count(profile), stacks = profile_stack_count(profile);
+	const char *dso = tally->filter ? tally->filter->dso : NULL;
+
+	work->thread_passes = malloc(threads + 1);
+	work->leaf_passes = dso ? malloc(stacks) : NULL;
+	work->leaf_kind = malloc(stacks);
+	work->outermost = calloc(stacks, 1);
+	work->sums = malloc(stacks * sizeof(*work->sums));
+	if (!work->thread_passes || (dso && !work->leaf_passes) || !work->leaf_kind ||
+	    !work->outermost || !work->sums)
+		return -1;
+	for (uint32_t i = 0; i < threads; i++)
+		work->thread_passes[i] = thread_passes(profile, tally->filter, i);
+	work->leaf_kind[0] = FRAME_NATIVE;
+	if (dso)
+		work->leaf_passes[0] = false;
+	for (uint32_t i = 1; i < stacks; i++) {
+		work->leaf_kind[i] = (uint8_t)leaf_function(profile, i)->kind;
+		if (dso)
+			work->leaf_passes[i] = leaf_passes(profile, dso, i);
+	}
+	return 0;
+}
+
+static void work_fini(struct work *work)
+{
+	free(work->thread_passes);
+	free(work->leaf_passes);
+	free(work->leaf_kind);
+	free(work->outermost);
+	free(work->sums);
+}
+
+/*
+ * Walks the tree of stacks depth first and counts, per row, the stacks of that row on the path. A
+ * parent's id is less than its children's, so lists of siblings come from one pass.
+ */
+static int find_outermost(const struct tally *tally, struct work *work)
+{
+	const struct profile *profile = tally->profile;
+	uint32_t stacks = (uint32_t)profile_stack_count(profile), at = 0;
+	uint32_t *child = calloc(stacks, sizeof(*child));
+	uint32_t *sibling = calloc(stacks, sizeof(*sibling));
+	uint32_t *on_path = calloc((size_t)tally->rows + 1, sizeof(*on_path));
+	int rc = child && sibling && on_path ? 0 : -1;
+
+	for (uint32_t i = stacks; rc == 0 && i-- > 1;) {
+		uint32_t *first = &child[profile_stack(profile, i)->parent];
+
+		sibling[i] = *first;
+		*first = i;
+	}
+	for (bool down = true; rc == 0;) {
+		uint32_t row = tally->total_row[at];
+
+		if (down && row != ROW_NONE)
+			work->outermost[at] = on_path[row]++ == 0;
+		if (down && child[at]) {
+			at = child[at];
+			continue;
+		}
+		if (row != ROW_NONE)
+			on_path[row]--;
+		down = sibling[at] != 0;
+		if (down)
+			at = sibling[at];
+		else if (at == 0)
+			break;
+		else
+			at = profile_stack(profile, at)->parent;
+	}
+	free(child);
+	free(sibling);
+	free(on_path);
+	return rc;
+}
+
+static void sum_cells(const struct tally *tally, struct work *work, uint32_t event)
+{
+	const struct profile *profile = tally->profile;
+	size_t cells = profile_cell_count(profile);
+	uint64_t period = 0, samples = 0;
+
+	memset(work->sums, 0, profile_stack_count(profile) * sizeof(*work->sums));
+	for (size_t i = 0; i < cells; i++) {
+		const struct profile_cell *cell = profile_cell(profile, i);
+
+		if (cell->event != event || !work->thread_passes[cell->thread] ||
+		    (work->leaf_passes && !work->leaf_passes[cell->stack]))
+			continue;
+		work->sums[cell->stack].period += cell->period;
+		work->sums[cell->stack].samples += cell->samples;
+		period += cell->period;
+		samples += cell->samples;
+	}
+	if (tally->period_total)
+		tally->period_total[event] = period;
+	if (tally->samples)
+		tally->samples[event] = samples;
+}
+
+static void count_event(const struct tally *tally, struct work *work, uint32_t event)
+{
+	const struct profile *profile = tally->profile;
+	size_t events = profile_event_count(profile);
+	struct view_count *counts = tally->counts + event;
+
+	for (uint32_t i = (uint32_t)profile_stack_count(profile); i-- > 0;) {
+		const struct sum *sum = &work->sums[i];
+		uint32_t self = tally->self_row ? tally->self_row[i] : ROW_NONE;
+		uint32_t split = tally->split_row ? tally->split_row[i] : ROW_NONE;
+
+		/* Children have gone before: without totals nothing was passed up to here. */
+		if (!sum->samples)
+			continue;
+		if (self != ROW_NONE) {
+			counts[self * events].self += sum->period;
+			counts[self * events].self_samples += sum->samples;
+		}
+		if (split != ROW_NONE)
+			counts[split * events].split[work->leaf_kind[i]] += sum->period;
+	}
+	if (!tally->total_row)
+		return;
+	for (uint32_t i = (uint32_t)profile_stack_count(profile); i-- > 0;) {
+		struct sum *up = &work->sums[profile_stack(profile, i)->parent];
+		const struct sum *sum = &work->sums[i];
+		uint32_t row = tally->total_row[i];
+
+		if (row != ROW_NONE && work->outermost[i]) {
+			counts[row * events].total += sum->period;
+			counts[row * events].total_samples += sum->samples;
+		}
+		if (i) {
+			up->period += sum->period;
+			up->samples += sum->samples;
+		}
+	}
+}
+
+int tally_run(const struct tally *tally, struct err *err)
+{
+	size_t events = profile_event_count(tally->profile);
+	struct work work = {0};
+	int rc = work_init(&work, tally);
+
+	if (rc == 0 && tally->total_row)
+		rc = find_outermost(tally, &work);
+	for (uint32_t event = 0; rc == 0 && event < events; event++) {
+		sum_cells(tally, &work, event);
+		count_event(tally, &work, event);
+	}
+	work_fini(&work);
+	return rc < 0 ? err_nomem(err) : 0;
+}

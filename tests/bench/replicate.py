@@ -1,0 +1,80 @@
+"""Makes a long recording of a short one: its samples again and again, each time later.
+
+    python3 replicate.py IN OUT TIMES
+
+IN is an uncompressed perf.data of one sampling rate. Side-band records are not repeated, and no
+process ends.
+"""
+import struct
+import sys
+
+SAMPLE, FINISHED_ROUND, EXIT = 9, 68, 4
+IP, TID, TIME, IDENTIFIER = 1 << 0, 1 << 1, 1 << 2, 1 << 16
+SECTION = struct.Struct("<QQ")
+
+
+def sample_time_offset(file):
+    """Where in a sample record its time lies; the same for all events of the file."""
+    attr_size, attrs_at, attrs_len = struct.unpack_from("<QQQ", file, 16)
+    offsets = set()
+    for at in range(attrs_at, attrs_at + attrs_len, attr_size):
+        sample_type = struct.unpack_from("<Q", file, at + 24)[0]
+        if not sample_type & TIME:
+            raise SystemExit("replicate: samples have no times")
+        offsets.add(8 + 8 * bin(sample_type & (IDENTIFIER | IP | TID)).count("1"))
+    if len(offsets) != 1:
+        raise SystemExit("replicate: events differ in where their time is")
+    return offsets.pop()
+
+
+def split(file, start, end, time_at):
+    """The records of the first copy, those of the others, and where the times of these are."""
+    first, repeated, times = bytearray(), bytearray(), []
+    at = start
+    while at < end:
+        kind, _, size = struct.unpack_from("<IHH", file, at)
+        if size < 8 or at + size > end:
+            raise SystemExit(f"replicate: a broken record at {at}")
+        record = file[at : at + size]
+        if kind == SAMPLE:
+            times.append(len(repeated) + time_at)
+        if kind in (SAMPLE, FINISHED_ROUND):
+            repeated += record
+        if kind != EXIT:
+            first += record
+        at += size
+    return first, repeated, times
+
+
+def replicate(source, target, copies):
+    with open(source, "rb") as stream:
+        file = stream.read()
+    if file[:8] != b"PERFILE2":
+        raise SystemExit("replicate: this is no perf.data in file mode")
+    start, length = SECTION.unpack_from(file, 40)
+    end = start + length
+    first, repeated, times = split(file, start, end, sample_time_offset(file))
+    moments = [struct.unpack_from("<Q", repeated, at)[0] for at in times]
+    span = max(moments) - min(moments) + 1_000_000
+    put = struct.Struct("<Q").pack_into
+    with open(target, "wb") as out:
+        out.write(file[:start])
+        out.write(first)
+        for copy in range(1, copies):
+            for at, moment in zip(times, moments):
+                put(repeated, at, moment + copy * span)
+            out.write(repeated)
+        grown = out.tell() - start - length
+        # The table of feature sections follows the data and tells where each begins.
+        features = bytearray(file[end:])
+        count = sum(bin(word).count("1") for word in struct.unpack_from("<4Q", file, 72))
+        for n in range(count):
+            offset, size = SECTION.unpack_from(features, 16 * n)
+            SECTION.pack_into(features, 16 * n, offset + grown, size)
+        out.write(features)
+        out.seek(40)
+        out.write(SECTION.pack(start, length + grown))
+
+
+if __name__ == "__main__":
+    replicate(sys.argv[1], sys.argv[2], int(sys.argv[3]))

@@ -1,0 +1,243 @@
+"""What the live tests share: pythons to test with, running pyperf, judging shares, telling results.
+
+A test is a function marked @test or @test_each_python; run() runs those of the calling file and
+prints one line each, PASS, FAIL or SKIP, a name and a reason, which tests/run reads. A test returns
+what it measured, to be printed, raises Skip(reason), or fails by check().
+"""
+import json
+import math
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import traceback
+
+TOP = pathlib.Path(__file__).resolve().parent.parent.parent
+BUILD = pathlib.Path(os.environ.get("BUILD") or TOP / "build/release")
+PYPERF = BUILD / "pyperf"
+WORKLOADS = TOP / "tests/workloads"
+SUPPORTED = ((3, 11), (3, 12), (3, 13))
+
+
+class Skip(Exception):
+    pass
+
+
+class Failed(Exception):
+    pass
+
+
+def check(condition, *explanation):
+    if not condition:
+        raise Failed(" ".join(map(str, explanation)))
+
+
+# Pythons
+
+
+def candidates():
+    """Paths that may be a Python: $PYTHON_LIST, else PATH's, those of pyenv and the system's."""
+    if os.environ.get("PYTHON_LIST"):
+        yield from os.environ["PYTHON_LIST"].split()
+        return
+    names = ["python3", *(f"python{major}.{minor}" for major, minor in SUPPORTED)]
+    pyenv = shutil.which("pyenv")
+    if pyenv:
+        root = subprocess.run([pyenv, "root"], capture_output=True, text=True).stdout.strip()
+        yield from sorted(map(str, pathlib.Path(root, "versions").glob("*/bin/python3")))
+    for folder in [*os.environ["PATH"].split(":"), "/usr/bin", "/usr/local/bin"]:
+        yield from (os.path.join(folder, name) for name in names)
+
+
+def find_pythons():
+    """{"3.12.1": path} of the CPythons here that pyperf supports, one path a version."""
+    found = {}
+    ask = "import sys, platform; print(sys.executable, platform.python_version(), sys.implementation.name)"
+    for path in candidates():
+        if not os.access(path, os.X_OK):
+            continue
+        answer = subprocess.run([path, "-c", ask], capture_output=True, text=True)
+        if answer.returncode != 0:
+            continue
+        executable, version, name = answer.stdout.split()
+        if name == "cpython" and tuple(map(int, version.split(".")[:2])) in SUPPORTED:
+            found.setdefault(version, executable)
+    return found
+
+
+def any_python():
+    if not PYTHONS:
+        raise Skip("no CPython of a supported version")
+    return list(PYTHONS.values())[-1]
+
+
+# Running pyperf
+
+
+def scratch_folder():
+    return tempfile.TemporaryDirectory(prefix="pyperf-live-")
+
+
+def pyperf(*arguments, timeout=120, **kwargs):
+    kwargs = {"capture_output": True, "text": True, "stdin": subprocess.DEVNULL, **kwargs}
+    return subprocess.run([PYPERF, *map(str, arguments)], timeout=timeout, **kwargs)
+
+
+def missing_permission():
+    """Why Python lines cannot be recorded here, or None."""
+    with scratch_folder() as folder:
+        ran = pyperf("record", "--python=bpf", "-o", f"{folder}/p", "--", "true")
+    return None if ran.returncode == 0 else " ".join(ran.stderr.split())
+
+
+class Recording:
+    """A program, recorded, in a folder of its own that lasts as long as the object."""
+
+    def __init__(self, command, *options, env=None, status=0):
+        self.folder = scratch_folder()
+        self.path = pathlib.Path(self.folder.name, "perf.data")
+        self.ran = pyperf("record", "-o", self.path, *options, "--", *command, env={**os.environ, **(env or {})})
+        check(self.ran.returncode == status, "record ended with", self.ran.returncode, self.ran.stderr)
+        self.stdout = self.ran.stdout
+
+    def read(self, *arguments):
+        ran = pyperf(arguments[0], "-i", self.path, *arguments[1:])
+        check(ran.returncode == 0, "pyperf", *arguments, "ended with", ran.returncode, ran.stderr)
+        return ran.stdout
+
+    def report(self, *options):
+        return json.loads(self.read("report", "--json", "--percent-limit", "0", *options))
+
+    def script(self):
+        return list(parse_script(self.read("script")))
+
+
+# `pyperf script`: a line a sample, then its frames, innermost first.
+PYTHON_FRAME = re.compile(r"\s+(?:[0-9a-f]+ )?(?P<name>\S.*) \((?P<file>[^()]*):(?P<line>\d+)\)$")
+OTHER_FRAME = re.compile(r"\s+[0-9a-f]+ (?P<name>.*) \((?P<file>.*)\)$")
+
+
+class Frame:
+    def __init__(self, text):
+        match = PYTHON_FRAME.match(text)
+        self.python = bool(match)
+        match = match or OTHER_FRAME.match(text)
+        check(match, "script prints a frame that is none:", repr(text))
+        self.name, self.file = match["name"], match["file"]
+        self.line = int(match["line"]) if self.python else 0
+
+    def __repr__(self):
+        return f"{self.name} ({self.file}:{self.line})" if self.python else f"{self.name} ({self.file})"
+
+
+class Sample:
+    def __init__(self, head):
+        self.head = head
+        self.frames = []
+
+    @property
+    def python(self):
+        return [frame for frame in self.frames if frame.python]
+
+
+def parse_script(text):
+    sample = None
+    for line in text.splitlines():
+        if not line.strip():
+            continue
+        if line[0].isspace() and sample and re.match(r"\t|\s{8}", line):
+            sample.frames.append(Frame(line))
+        else:
+            if sample:
+                yield sample
+            sample = Sample(line)
+    if sample:
+        yield sample
+
+
+# Shares
+
+
+def within(hits, samples, share, probability=0.99):
+    """Whether so many hits are inside the central binomial interval of that probability."""
+    tail = (1 - probability) / 2
+    return binomial_at_most(hits, samples, share) > tail and binomial_at_most(hits - 1, samples, share) < 1 - tail
+
+
+def binomial_at_most(hits, samples, share):
+    """P(X <= hits), summed exactly: every term by logarithms of the gamma function."""
+    if hits < 0:
+        return 0.0
+    if hits >= samples or share <= 0:
+        return 1.0
+    if share >= 1:
+        return 0.0
+
+    def term(k):
+        return math.exp(
+            math.lgamma(samples + 1) - math.lgamma(k + 1) - math.lgamma(samples - k + 1)
+            + k * math.log(share) + (samples - k) * math.log1p(-share)
+        )
+
+    # The shorter tail is the more exact one.
+    if hits <= samples * share:
+        return min(1.0, sum(map(term, range(hits + 1))))
+    return max(0.0, 1 - sum(map(term, range(hits + 1, samples + 1))))
+
+
+# Telling
+
+
+TESTS = []
+
+
+def test(function):
+    TESTS.append((function, None))
+    return function
+
+
+def test_each_python(function):
+    TESTS.append((function, "each"))
+    return function
+
+
+def tell(word, name, reason):
+    print(word, name, " ".join(str(reason or "").split()))
+
+
+def run_one(function, name, *arguments):
+    try:
+        tell("PASS", name, function(*arguments))
+    except Skip as reason:
+        tell("SKIP", name, reason)
+    except Failed as reason:
+        print(reason)
+        tell("FAIL", name, "")
+    except Exception:
+        traceback.print_exc(file=sys.stdout)
+        tell("FAIL", name, "")
+
+
+def run(needs_lines=True):
+    """Runs the tests, or those that the command line names."""
+    wanted = sys.argv[1:]
+    reason = missing_permission() if needs_lines else None
+    for function, each in TESTS:
+        name = function.__name__
+        if wanted and name not in wanted:
+            continue
+        if reason:
+            tell("SKIP", name, reason)
+        elif not each:
+            run_one(function, name)
+        elif not PYTHONS:
+            tell("SKIP", name, "no CPython of a supported version")
+        else:
+            for version, path in PYTHONS.items():
+                run_one(function, f"{name}-{version}", path)
+
+
+PYTHONS = find_pythons()

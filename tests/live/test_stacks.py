@@ -1,0 +1,139 @@
+#!/usr/bin/env python3
+"""No stack may be impossible, no line one that its code does not have, and none may be missing."""
+import collections
+import functools
+import json
+import re
+import subprocess
+
+import live
+from live import check
+
+EDGES = live.WORKLOADS / "edges.py"
+
+# Prints, for each file named on standard input, {qualname: [lines]} as this interpreter compiles it.
+CO_LINES = """
+import json, sys
+def walk(code, prefix, found):
+    name = getattr(code, "co_qualname", None)
+    found.setdefault(name, set()).update(line for _, _, line in code.co_lines() if line)
+    found[name].add(code.co_firstlineno)
+    for constant in code.co_consts:
+        if hasattr(constant, "co_lines"):
+            walk(constant, name, found)
+answer = {}
+for path in sys.stdin.read().splitlines():
+    found = {}
+    with open(path, "rb") as file:
+        walk(compile(file.read(), path, "exec", dont_inherit=True), "", found)
+    answer[path] = {name: sorted(lines) for name, lines in found.items()}
+print(json.dumps(answer))
+"""
+
+
+@functools.lru_cache(maxsize=None)
+def recorded(python):
+    return live.Recording([python, EDGES, 4], "-e", "cpu-clock", "-F", 2999)
+
+
+def allowed_calls():
+    """{line: names that the line may call}, from the marks in the program."""
+    return {
+        number: set(text.split("#->")[1].split())
+        for number, text in enumerate(EDGES.read_text().splitlines(), 1)
+        if "#->" in text and not text.startswith('"""')
+    }
+
+
+@live.test_each_python
+def every_call_is_in_the_program(python):
+    calls = allowed_calls()
+    pairs = collections.Counter()
+    whole = 0
+    for sample in recorded(python).script():
+        frames = sample.python
+        whole += bool(frames) and (frames[-1].name in ("<module>", "Thread._bootstrap"))
+        for callee, caller in zip(frames, frames[1:]):
+            if caller.file.endswith("edges.py"):
+                permitted = calls.get(caller.line, set())
+            elif caller.file == "<string>":
+                permitted = {"leaf"}
+            else:
+                continue
+            if callee.file.endswith("edges.py") or callee.file == "<string>":
+                pairs[caller.line, callee.name] += 1
+                check(callee.name in permitted, caller, "does not call", callee, "in", frames)
+    names = {name for _, name in pairs}
+    check({"leaf", "even", "Shape.Inner.größe", "Shape.__init__", "inner", "numbers"} <= names, "only", names)
+    total = len(recorded(python).script())
+    check(whole > 0.99 * total, whole, "of", total, "stacks reach the program's start")
+    return f"{sum(pairs.values())} calls, {len(pairs)} of them different"
+
+
+@live.test_each_python
+def lines_are_those_of_the_code(python):
+    """Names and lines of every sampled function, the standard library's too, as co_lines() has them."""
+    recording = live.Recording([python, live.WORKLOADS / "train.py"], "-e", "cpu-clock", "-F", 999)
+    seen = collections.defaultdict(set)
+    for source in (recorded(python), recording):
+        for row in source.report()["lines"]:
+            if row["file"].startswith("/"):
+                seen[row["file"]].add((row["function"], row["line"]))
+    check(len(seen) >= 2, "only", list(seen))
+    answer = subprocess.run(
+        [python, "-c", CO_LINES], input="\n".join(seen), capture_output=True, text=True, check=True
+    )
+    known = json.loads(answer.stdout)
+    for path, rows in seen.items():
+        for name, line in rows:
+            check(name in known[path], name, "is no function of", path)
+            check(line in known[path][name], name, "has no line", line, "in", path)
+    return f"{sum(map(len, seen.values()))} lines of {len(seen)} files"
+
+
+@live.test_each_python
+def nearly_all_samples_have_lines(python):
+    """Of the samples in user space, over ten seconds and several kinds of work."""
+    recording = live.Recording([python, live.WORKLOADS / "truth.py", 1], "-e", "cpu-clock:u", "-F", 999)
+    report = recording.report()
+    samples = report["samples"]
+    check(samples["total"] > 2000, samples)
+    check(samples["lost"] == 0, samples)
+    share = samples["python_lines"] / samples["total"]
+    check(share >= 0.995, f"{share:.4f} of", samples)
+    script = recording.script()
+    check(len(script) == samples["total"], "script prints", len(script), "samples of", samples["total"])
+    check(sum(bool(s.python) for s in script) == samples["python"], "script and report disagree on Python samples")
+    return f"{share:.2%} of {samples['total']}"
+
+
+@live.test_each_python
+def names_are_exact(python):
+    """Qualified names, also beyond ASCII, and files with spaces, quotes and control characters."""
+    with live.scratch_folder() as folder:
+        path = f"{folder}/späce \t日本\x1b[31m.py"
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(
+                "import time\n"
+                "class Größe:\n"
+                "    def 名前(self):\n"
+                "        def innen():\n"
+                "            end = time.monotonic() + 0.5\n"
+                "            while time.monotonic() < end: pass\n"
+                "        innen()\n"
+                "Größe().名前()\n"
+            )
+        recording = live.Recording([python, path], "-e", "cpu-clock")
+        names = {f["qualname"]: f for f in recording.report()["functions"] if f["kind"] == "python"}
+        function = names.get("Größe.名前.<locals>.innen")
+        check(function, "is not among", list(names))
+        check(function["file"] == path and function["line"] == 4, function)
+        text = recording.read("report")
+        check("Größe.名前.<locals>.innen" in text and "\x1b" not in text, "report:", repr(text))
+        annotated = recording.read("annotate", "Größe.名前.<locals>.innen")
+        check("while time.monotonic() < end: pass" in annotated, annotated)
+        check(not re.search(r"[\x00-\x08\x0b-\x1f\x7f]", annotated), repr(annotated))
+
+
+if __name__ == "__main__":
+    live.run()

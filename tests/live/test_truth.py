@@ -1,0 +1,149 @@
+#!/usr/bin/env python3
+"""Lines must show the time that the program itself measured on them (tests/workloads/truth.py)."""
+import collections
+import json
+
+import runpy
+
+import live
+from live import check
+
+WORKLOAD = live.WORKLOADS / "truth.py"
+RATE = 4999
+SECONDS = 1.5
+MARKS = {
+    match[1]: number
+    for number, text in enumerate(WORKLOAD.read_text().splitlines(), 1)
+    if (match := re.search(r"#: ([\w.]+)$", text))
+}
+
+
+class Truth:
+    """One recording of the program: samples by line as reported, and its own account by mark."""
+
+    def __init__(self, python, *sections):
+        recording = live.Recording([python, WORKLOAD, SECONDS, *sections], "-e", "cpu-clock", "-F", RATE)
+        self.account = json.loads(recording.stdout)
+        self.report = recording.report()
+        self.event = self.report["events"][0]["name"]
+        self.samples = collections.Counter()
+        for line in self.report["lines"]:
+            if line["file"].endswith("/truth.py"):
+                self.samples[line["line"]] += line["events"][self.event]["self_samples"]
+        self.stacks = recording.script()
+
+    def complaints(self, section):
+        """Marks of a section whose samples lie outside the interval around their share."""
+        account = self.account[section]
+        total = sum(account.values())
+        hits = {mark: self.samples[MARKS[mark]] for mark in account}
+        samples = sum(hits.values())
+        for mark, spent in account.items():
+            if not live.within(hits[mark], samples, spent / total):
+                yield f"{section}: {mark} has {hits[mark]} of {samples} samples, {spent / total:.4f} of the time"
+
+
+def summary(truth, section):
+    account = truth.account[section]
+    return ", ".join(f"{mark} {truth.samples[MARKS[mark]]}" for mark in account)
+
+
+@live.test_each_python
+def lines(python):
+    """Every section's lines. An interval misses one time in a hundred when nothing is wrong: what
+    falls outside is recorded again, and only what does so twice is a failure."""
+    truth = Truth(python)
+    again = {section for section in truth.account if any(truth.complaints(section))}
+    complaints = []
+    if again:
+        second = Truth(python, *sorted(again))
+        for section in again:
+            complaints += list(truth.complaints(section)) if any(second.complaints(section)) else []
+    check(not complaints, "; ".join(complaints))
+    TRUTHS[python] = truth
+    samples = truth.report["samples"]["total"]
+    return f"{len(truth.account)} sections, {samples} samples; repeated: {', '.join(sorted(again)) or 'none'}"
+
+
+@live.test_each_python
+def same_work_same_share(python):
+    """Marks x.1, x.2 ... are the same statement equally often: the account, too, must say so."""
+    truth = known(python)
+    for section, account in truth.account.items():
+        for mark, spent in account.items():
+            first = account.get(mark.split(".")[0] + ".1")
+            if first:
+                check(abs(spent - first) / first < 0.1, section, account, "is no equal work")
+    return summary(truth, "generators")
+
+
+@live.test_each_python
+def split_of_time(python):
+    """A line's time by where it went: bytecode, C code, kernel."""
+    truth = known(python)
+    split = collections.defaultdict(collections.Counter)
+    marked = {number: mark for mark, number in MARKS.items()}
+    for sample in truth.stacks:
+        frame = next(iter(sample.python), None)
+        if not frame or not frame.file.endswith("truth.py") or frame.line not in marked:
+            continue
+        leaf = sample.frames[0]
+        kernel = leaf.file.startswith("[kernel") or leaf.file == "[unknown]"
+        split[marked[frame.line]]["python" if leaf.python else "kernel" if kernel else "native"] += 1
+
+    def share(mark, kind):
+        return split[mark][kind] / max(1, sum(split[mark].values()))
+
+    check(share("read", "kernel") > 0.9, "read is not in the kernel:", split["read"])
+    check(share("getppid", "kernel") > 0.2, "getppid is not in the kernel:", split["getppid"])
+    for mark in ("pow", "sort", "hash", "crc"):
+        check(share(mark, "kernel") < 0.1, mark, "is in the kernel:", split[mark])
+    return f"read {share('read', 'kernel'):.0%} kernel, getppid {share('getppid', 'kernel'):.0%} kernel"
+
+
+@live.test_each_python
+def every_depth_of_recursion(python):
+    """Each depth does the same work, so each has the same share of the samples."""
+    depth_of = runpy.run_path(str(WORKLOAD))["DEPTH"]
+
+    def complaints(truth):
+        depths = collections.Counter()
+        for sample in truth.stacks:
+            frames = [frame for frame in sample.python if frame.name == "descend"]
+            if frames and sample.python[0].line == MARKS["descend"]:
+                depths[len(frames)] += 1
+        samples = sum(depths.values())
+        check(samples > 1000, "only", samples, "samples in descend")
+        check(set(depths) <= set(range(1, depth_of + 1)), "depths that cannot be:", depths)
+        return depths, [d for d in range(1, depth_of + 1) if not live.within(depths[d], samples, 1 / depth_of, 0.999)]
+
+    depths, wrong = complaints(known(python))
+    if wrong:
+        depths, still = complaints(Truth(python, "recursion"))
+        check(not set(wrong) & set(still), "depths", wrong, "then", still, "have too many or too few samples:", depths)
+    return dict(sorted(depths.items()))
+
+
+@live.test_each_python
+def functions_once_per_sample(python):
+    """However deep it recurses, a function's total is no more than all samples, and its share right."""
+    truth = known(python)
+    total = truth.report["samples"]["total"]
+    for function in truth.report["functions"]:
+        count = function["events"][truth.event]
+        check(count["self_samples"] <= count["total_samples"] <= total, function)
+    by_name = {f["qualname"]: f["events"][truth.event] for f in truth.report["functions"] if f["kind"] == "python"}
+    check(by_name["recursion"]["total_samples"] >= by_name["descend"]["total_samples"], by_name["descend"])
+
+
+TRUTHS = {}
+
+
+def known(python):
+    if python not in TRUTHS:
+        TRUTHS[python] = Truth(python)
+    return TRUTHS[python]
+
+
+if __name__ == "__main__":
+    live.run()

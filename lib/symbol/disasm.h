@@ -6,7 +6,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Disassembly by capstone, where it is built in; ERR_UNSUPPORTED elsewhere. */
+/* Disassembly by capstone; ERR_UNSUPPORTED where it is not built in or does not know the machine.
+ */
 
 struct disasm_line {
 	uint64_t addr;

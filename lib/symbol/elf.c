@@ -15,10 +15,12 @@
 #define DEBUG_ROOT "/usr/lib/debug/.build-id"
 
 /*
- * The file is mapped whole and read-only and handed to libelf as memory, so that a file and an
- * image of one take the same way, pages that are not asked for are never read, and there is one
- * bound, `len`, for what we read ourselves. libelf checks section and program headers against that
- * bound; whatever a header says of places in the file is checked here again before it is followed.
+ * The file is mapped whole and handed to libelf as memory, so that a file and an image of one take
+ * the same way, pages that are not asked for are never read, and there is one bound, `len`, for
+ * what we read ourselves. The mapping is private and writable, since libdw rewrites the header of
+ * a compressed section in place when it unpacks it (elf_compress(3)). libelf checks section and
+ * program headers against that bound; whatever a header says of places in the file is checked here
+ * again before it is followed.
  */
 
 static bool in_file(const struct elf_file *elf, uint64_t offset, uint64_t len)
@@ -100,7 +102,6 @@ static int read_headers(struct elf_file *elf, const char *what, struct err *err)
 	int ret;
 
 	elf_version(EV_CURRENT);
-	/* libelf takes the image as writable for its own writing modes; this is not one. */
 	elf->elf = elf_memory((char *)(uintptr_t)elf->bytes, elf->len);
 	if (!elf->elf || elf_kind(elf->elf) != ELF_K_ELF || !gelf_getehdr(elf->elf, &ehdr))
 		return err_set(err, ERR_CORRUPT, "%s is not an ELF file", what);
@@ -129,7 +130,8 @@ static int map_file(struct elf_file *elf, const char *path, struct err *err)
 	} else if (!S_ISREG(st.st_mode) || st.st_size <= 0) {
 		ret = err_set(err, ERR_CORRUPT, "%s is not an ELF file", path);
 	} else {
-		bytes = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+		bytes = mmap(NULL, (size_t)st.st_size, PROT_READ | PROT_WRITE,
+			     MAP_PRIVATE | MAP_NORESERVE, fd, 0);
 		if (bytes == MAP_FAILED) {
 			ret = err_sys(err, errno, "cannot map %s", path);
 		} else {

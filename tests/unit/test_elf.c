@@ -156,6 +156,172 @@ static void names_are_nms(void **state)
 	}
 }
 
+/* Function symbols of nm -S: the middle of each that no other one shares belongs to it. */
+static void symbols_at_addresses_are_nms(void **state)
+{
+	static const struct {
+		const char *path, *flags;
+		size_t least;
+	} files[] = {{libc_path, "-D", 500}, {libelf_path, "-D", 50}, {self, "", 50}};
+
+	need("nm");
+	for (size_t f = 0; f < 3; f++) {
+		struct elf_file *elf = open_elf(files[f].path);
+		FILE *pipe = tool("nm -S --defined-only %s '%s'", files[f].flags, files[f].path);
+		char line[512], name[256], type;
+		unsigned long long value, size;
+		size_t compared = 0, aliases = 0;
+
+		while (fgets(line, sizeof(line), pipe)) {
+			struct elf_symbol symbol;
+
+			if (sscanf(line, "%llx %llx %c %255s", &value, &size, &type, name) != 4 ||
+			    !strchr("tTwWi", type) || size == 0)
+				continue;
+			for (int place = 0; place < 3; place++) {
+				uint64_t addr = value + (place == 1   ? size / 2
+							 : place == 2 ? size - 1
+								      : 0);
+
+				assert_true(elf_symbol_at(elf, addr, &symbol));
+				assert_true(addr >= symbol.vaddr &&
+					    addr - symbol.vaddr < symbol.size);
+				/* Nested ones may be smaller, never begin before it. */
+				assert_true(symbol.vaddr >= value);
+			}
+			assert_true(elf_symbol_at(elf, value, &symbol));
+			assert_int_equal(symbol.vaddr, value);
+			name[strcspn(name, "@")] = '\0';
+			if (strcmp(symbol.name, name) == 0)
+				compared++;
+			else
+				aliases++;
+		}
+		pclose(pipe);
+		print_message("%s: %zu by name, %zu under another name\n", files[f].path, compared,
+			      aliases);
+		assert_true(compared >= files[f].least);
+		elf_close(elf);
+	}
+}
+
+struct walk {
+	uint64_t last;
+	size_t count;
+};
+
+static int count_function(const struct elf_symbol *symbol, void *ctx)
+{
+	struct walk *walk = ctx;
+
+	assert_true(symbol->size > 0 && (!walk->count || symbol->vaddr > walk->last));
+	walk->last = symbol->vaddr;
+	return ++walk->count == 100 ? 5 : 0;
+}
+
+static void walks_functions(void **state)
+{
+	struct elf_file *elf = open_elf(libc_path);
+	struct walk walk = {0};
+	struct elf_symbol symbol;
+
+	assert_int_equal(elf_each_function(elf, count_function, &walk), 5);
+	assert_int_equal(walk.count, 100);
+	assert_false(elf_symbol_at(elf, 0, &symbol));
+	assert_false(elf_symbol_at(elf, UINT64_MAX, &symbol));
+	elf_close(elf);
+}
+
+static const char *base_name(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash ? slash + 1 : path;
+}
+
+/* Lines at every so many bytes of the code of a file, all in one run of addr2line. It takes file 1
+ * of some DWARF 5 tables for file 0 (objdump --dwarf=decodedline does not): so many may differ. */
+static size_t compare_lines(const char *path, uint64_t from, uint64_t to, uint64_t step,
+			    size_t other_names)
+{
+	struct elf_file *elf = open_elf(path);
+	char list[] = "/tmp/pyperf-lines-XXXXXX", line[4096];
+	FILE *addresses = fdopen(mkstemp(list), "w"), *pipe;
+	size_t known = 0, missing = 0;
+
+	assert_non_null(addresses);
+	for (uint64_t addr = from; addr < to; addr += step)
+		fprintf(addresses, "%llx\n", (unsigned long long)addr);
+	fclose(addresses);
+	pipe = tool("addr2line -e '%s' <%s 2>/dev/null", path, list);
+	for (uint64_t addr = from; addr < to; addr += step) {
+		const char *file = NULL;
+		uint32_t number = 0;
+		char *colon;
+
+		assert_non_null(fgets(line, sizeof(line), pipe));
+		colon = strrchr(line, ':');
+		assert_non_null(colon);
+		*colon = '\0';
+		/* Code of no line is ":0" or ":?" there. */
+		if (atoi(colon + 1) == 0) {
+			missing += elf_line(elf, addr, &file, &number);
+			continue;
+		}
+		if (!elf_line(elf, addr, &file, &number)) {
+			print_message("%s: no line at %llx (%s:%d)\n", path,
+				      (unsigned long long)addr, line, atoi(colon + 1));
+			fail();
+		}
+		if ((int)number != atoi(colon + 1) ||
+		    (strcmp(base_name(file), base_name(line)) != 0 && other_names-- == 0)) {
+			print_message("%s %llx: %s:%u, addr2line %s:%d\n", path,
+				      (unsigned long long)addr, file, number, line,
+				      atoi(colon + 1));
+			fail();
+		}
+		known++;
+	}
+	pclose(pipe);
+	unlink(list);
+	print_message("%s: %zu lines equal, %zu that addr2line does not know\n", path, known,
+		      missing);
+	elf_close(elf);
+	return known;
+}
+
+static void lines_are_addr2lines(void **state)
+{
+	struct elf_file *elf = open_elf(self);
+	uint64_t text, size;
+
+	need("addr2line");
+	assert_true(elf_section(elf, ".text", &text, &size));
+	elf_close(elf);
+	assert_true(compare_lines(self, text, text + size, 13, 0) > 200);
+}
+
+static void lines_of_separate_debug_files(void **state)
+{
+	struct elf_file *elf = open_elf(libc_path);
+	const char *file;
+	uint64_t text, size;
+	uint32_t line;
+	struct elf_symbol symbol;
+	bool found;
+
+	need("addr2line");
+	assert_true(elf_section(elf, ".text", &text, &size));
+	assert_true(elf_symbol_by_name(elf, "qsort", &symbol));
+	found = elf_line(elf, symbol.vaddr, &file, &line);
+	elf_close(elf);
+	if (!found) {
+		print_message("no debug file for %s\n", libc_path);
+		skip();
+	}
+	assert_true(compare_lines(libc_path, text, text + size, 4099, 40) > 50);
+}
+
 static void sections_are_readelfs(void **state)
 {
 	struct elf_file *elf = open_elf(libc_path);
@@ -340,6 +506,10 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(build_ids_are_readelfs),
 		cmocka_unit_test(names_are_nms),
+		cmocka_unit_test(symbols_at_addresses_are_nms),
+		cmocka_unit_test(walks_functions),
+		cmocka_unit_test(lines_are_addr2lines),
+		cmocka_unit_test(lines_of_separate_debug_files),
 		cmocka_unit_test(sections_are_readelfs),
 		cmocka_unit_test(reads_what_is_mapped),
 		cmocka_unit_test(biases_are_the_loaders),

@@ -1,0 +1,9 @@
+#ifndef PYPERF_BACKENDS_H
+#define PYPERF_BACKENDS_H
+
+#include "unwind/unwind.h"
+
+/* One file each; defined only where its library is built in. */
+extern const struct unwind_backend unwind_by_libunwind;
+
+#endif

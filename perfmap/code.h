@@ -23,7 +23,8 @@ struct py_code {
 					      CPython has none (<= 3.10) */
 	uint32_t firstlineno;
 	uint8_t minor;
-	uint8_t missing; /* PY_CODE_MISSING_*: what never could be read */
+	uint8_t missing; /* PY_CODE_MISSING_*: what never could be read whole; of a string that was
+			    cut there is its beginning */
 	const uint8_t *table;
 	uint32_t table_len;
 };
@@ -32,8 +33,19 @@ struct py_code {
 struct py_codes *py_codes_new(struct intern *strings);
 void py_codes_free(struct py_codes *codes);
 
-/* Takes a PY_RAW_CODE payload. 0, or ERR_CORRUPT for one that breaks its own lengths (left out).
- * One that is there already gains what it was missing. */
+/* What is known of a code object; strings are UTF-8, and everything is copied. */
+struct py_code_parts {
+	uint32_t lineage, fingerprint;
+	uint64_t code;
+	uint32_t firstlineno;
+	uint8_t minor, missing;
+	struct bytes name, qualname, filename, table;
+};
+
+/* One that is there already gains what it was missing. Returns its index, or ERR_NOMEM. */
+int py_codes_put(struct py_codes *codes, const struct py_code_parts *parts, struct err *err);
+
+/* Takes a PY_RAW_CODE payload. 0, or ERR_CORRUPT for one that breaks its own lengths (left out). */
 int py_codes_add_raw(struct py_codes *codes, struct bytes raw, struct err *err);
 
 /* Reads a code object from a process; refuses (ERR_NOT_FOUND) when the fingerprint of what is
@@ -45,6 +57,7 @@ int py_codes_read(struct py_codes *codes, const struct memory *memory,
 /* Index of a code object, or -1. Indices are dense from 0 and never change. */
 int py_codes_find(const struct py_codes *codes, uint32_t lineage, uint64_t code,
 		  uint32_t fingerprint);
+/* Valid until py_codes_free(); NULL for an index that is none. */
 const struct py_code *py_codes_get(const struct py_codes *codes, int index);
 size_t py_codes_count(const struct py_codes *codes);
 
@@ -52,8 +65,18 @@ size_t py_codes_count(const struct py_codes *codes);
  * that it has none or is missing. Fast: tables are expanded at first use. */
 uint32_t py_codes_line(struct py_codes *codes, int index, uint32_t offset);
 
-/* The private section: all code objects, or only those of `only` (one byte per index, non-zero
- * keeps; NULL keeps all). */
+/*
+ * The private section: all code objects, or only those of `only` (one byte per index, non-zero
+ * keeps; NULL keeps all). Little-endian, unaligned; a blob is a u32 length and that many bytes:
+ *
+ *      u32 version = 1
+ *      u32 strings, then so many blobs of UTF-8; string 0 is the empty one and is not among them
+ *      u32 codes, then for each:
+ *              u32 lineage, u64 address, u32 fingerprint, u32 firstlineno
+ *              u8 minor, u8 missing, u16 zero
+ *              u32 name, u32 qualname, u32 filename      numbers of strings
+ *              blob line table, as CPython of that minor version has it
+ */
 int py_codes_encode(const struct py_codes *codes, const uint8_t *only, struct strbuf *out);
 int py_codes_decode(struct py_codes *codes, struct bytes section, struct err *err);
 

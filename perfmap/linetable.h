@@ -22,7 +22,9 @@ struct line_ranges {
  * last range of tables that do not say where they end (lnotab); UINT32_MAX where not known. */
 int linetable_expand(unsigned int minor, const uint8_t *table, size_t len, uint32_t firstlineno,
 		     uint32_t code_len, struct line_ranges *out, struct err *err);
-/* Binary search; 0 where no range covers the offset or it has no line. */
+/* The range that covers an offset, or NULL. Binary search. */
+const struct line_range *linetable_at(const struct line_ranges *ranges, uint32_t offset);
+/* Its line; 0 where no range covers the offset or it has no line. */
 uint32_t linetable_find(const struct line_ranges *ranges, uint32_t offset);
 
 #endif

@@ -18,9 +18,9 @@
 struct perfmap;
 
 struct perfmap_entry {
-	uint64_t start, size;
-	const char *name; /* valid until perfmap_free(); raw */
-	bool python;	  /* "py::": then qualname and filename are set, not NUL-terminated */
+	uint64_t start, size; /* of the range around the address that no later entry took */
+	const char *name;     /* valid until perfmap_free(); raw */
+	bool python;	      /* "py::": then qualname and filename are set, not NUL-terminated */
 	const char *qualname, *filename;
 	size_t qualname_len, filename_len;
 };
@@ -33,6 +33,7 @@ struct perfmap_entry {
 int perfmap_parse(struct perfmap **map, const char *text, size_t len, struct err *err);
 void perfmap_free(struct perfmap *map);
 bool perfmap_find(const struct perfmap *map, uint64_t addr, struct perfmap_entry *entry);
+/* Disjoint ranges, once overlaps are resolved. */
 size_t perfmap_count(const struct perfmap *map);
 uint64_t perfmap_skipped(const struct perfmap *map);
 
@@ -44,7 +45,8 @@ uint64_t perfmap_skipped(const struct perfmap *map);
  */
 int perfmap_read(pid_t pid, pid_t ns_pid, uid_t uid, struct strbuf *text, struct err *err);
 
-/* The private section: u32 count, then per map u32 pid and a blob of its text. */
+/* The private section: per map u32 pid and a blob (u32 length, bytes) of its text, little-endian.
+ */
 void perfmap_section_add(struct strbuf *section, uint32_t pid, const char *text, size_t len);
 /* Steps through a section: false at the end (or at a broken entry, with section->bad). */
 bool perfmap_section_next(struct bytes *section, uint32_t *pid, struct bytes *text);

@@ -23,10 +23,10 @@ int event_parse_on(const struct event_system *sys, struct event_list *list, cons
 		   struct err *err);
 int event_list_probe_on(const struct event_system *sys, struct event_list *list, struct err *err);
 
-/* The place of the modifiers in a spec's name: behind the last ':' or '/', or its end. */
-const char *event_name_modifiers(const struct event_spec *spec);
-/* Appends modifiers to a name; the new name is malloced, NULL when memory runs out. */
+/* The name with modifiers added, or with those that the attr has now in the place of the old;
+ * malloced, NULL when memory runs out. */
 char *event_name_extend(const struct event_spec *spec, const char *modifiers);
+char *event_name_refresh(const struct event_spec *spec);
 /* ":u", ":ukpp"; "" for none. */
 void event_attr_modifiers(const struct perf_event_attr *attr, char *buf, size_t size);
 

@@ -92,7 +92,7 @@ static const struct {
 	 "use cpu-clock, which every machine has"},
 	{ENXIO, ERR_UNSUPPORTED, "this machine does not have it",
 	 "use cpu-clock, which every machine has"},
-	{EOPNOTSUPP, ERR_UNSUPPORTED, "this machine can not sample it in that way",
+	{EOPNOTSUPP, ERR_UNSUPPORTED, "this machine cannot sample it in that way",
 	 "leave precise modifiers (:p) out, or use cpu-clock"},
 	{EINVAL, ERR_UNSUPPORTED, "the kernel calls it invalid",
 	 "check its terms and modifiers, and whether all events of its group fit on the counters"},

@@ -19,6 +19,8 @@
  * Commas between the slashes belong to the terms. A list that fails halfway leaves nothing behind.
  */
 
+#define MODIFIERS "ukhGHIpPDe"
+
 struct parser {
 	const struct event_system *sys;
 	struct event_list *list;
@@ -185,6 +187,28 @@ static int unknown_event(const struct parser *p, const char *text)
 	return ERR_USAGE;
 }
 
+/* libpfm4 wants ":u:k"; perf's ":ukpp" behind one of its names is split off. */
+static int resolve_pfm(const struct parser *p, const char *text, struct event_spec *spec)
+{
+	const char *modifiers = strrchr(text, ':');
+	struct err why = {0};
+	int ret = event_pfm_parse(text, &spec->attr, sizeof(spec->attr), &why);
+	char *name;
+
+	if (ret == ERR_USAGE && modifiers && modifiers > text && modifiers[-1] != ':' &&
+	    strspn(modifiers + 1, MODIFIERS) == strlen(modifiers + 1)) {
+		name = strndup(text, (size_t)(modifiers - text));
+		if (!name)
+			return err_nomem(p->err);
+		if (event_pfm_parse(name, &spec->attr, sizeof(spec->attr), NULL) == 0)
+			ret = apply_modifiers(&spec->attr, text, modifiers + 1, &why);
+		free(name);
+	}
+	if (ret < 0 && p->err)
+		*p->err = why;
+	return ret;
+}
+
 /* "system:name" or "system:name:modifiers". A name that libpfm4 knows without its "pmu::" has the
  * same look, so that is tried before the tracepoint is given up. */
 static int resolve_tracepoint(const struct parser *p, const char *whole, char *system, char *name,
@@ -199,15 +223,16 @@ static int resolve_tracepoint(const struct parser *p, const char *whole, char *s
 	ret = event_tracepoint_parse(p->sys, system, name, &spec->attr, &why);
 	if (ret == 0)
 		return modifiers ? apply_modifiers(&spec->attr, whole, modifiers, p->err) : 0;
-	if (event_pfm_parse(whole, &spec->attr, sizeof(spec->attr), NULL) == 0)
+	if (resolve_pfm(p, whole, spec) == 0)
 		return 0;
+	/* "cycels:u" is a mistyped event rather than a tracepoint. */
+	if (strspn(name, MODIFIERS "SWb") == strlen(name))
+		return unknown_event(p, system);
 	if (ret != ERR_NOT_FOUND) {
 		if (p->err)
 			*p->err = why;
 		return ret;
 	}
-	if (strspn(name, "ukhGHIpPDeSW") == strlen(name))
-		return unknown_event(p, system);
 	name[-1] = ':';
 	return unknown_event(p, system);
 }
@@ -222,7 +247,7 @@ static int resolve(const struct parser *p, char *text, struct event_spec *spec)
 	if (strchr(text, '/'))
 		return resolve_pmu(p, text, spec);
 	if (strstr(text, "::")) {
-		ret = event_pfm_parse(text, &spec->attr, sizeof(spec->attr), p->err);
+		ret = resolve_pfm(p, text, spec);
 		return ret == ERR_NOT_FOUND ? unknown_event(p, text) : ret;
 	}
 	modifiers = strchr(text, ':');
@@ -233,7 +258,7 @@ static int resolve(const struct parser *p, char *text, struct event_spec *spec)
 		return modifiers ? apply_modifiers(&spec->attr, whole, modifiers, p->err) : 0;
 	if (modifiers)
 		return resolve_tracepoint(p, whole, text, modifiers, spec);
-	ret = event_pfm_parse(text, &spec->attr, sizeof(spec->attr), p->err);
+	ret = resolve_pfm(p, text, spec);
 	return ret == ERR_NOT_FOUND ? unknown_event(p, text) : ret;
 }
 
@@ -283,6 +308,9 @@ static int parse_event(struct parser *p, int group)
 	copy = strndup(text, trimmed);
 	ret = spec->name && copy ? resolve(p, copy, spec) : err_nomem(p->err);
 	free(copy);
+	/* Only a leader can be pinned or exclusive (linux kernel/events/core.c). */
+	if (!spec->leader)
+		spec->attr.pinned = spec->attr.exclusive = 0;
 	p->at += len;
 	return ret;
 }
@@ -296,7 +324,6 @@ static int modify_group(struct parser *p, size_t first, const char *modifiers)
 
 		if (ret < 0)
 			return ret;
-		/* Only a leader can be pinned or exclusive (linux kernel/events/core.c). */
 		if (!spec->leader)
 			spec->attr.pinned = spec->attr.exclusive = 0;
 		name = event_name_extend(spec, modifiers);
@@ -381,27 +408,53 @@ int event_parse(struct event_list *list, const char *text, struct err *err)
 	return event_parse_on(&event_system_host, list, text, err);
 }
 
-const char *event_name_modifiers(const struct event_spec *spec)
+/* The place of the modifiers in a name: behind the last ':' or '/', or its end. */
+static size_t modifiers_at(const struct event_spec *spec)
 {
-	const char *end = spec->name + strlen(spec->name);
-	const char *slash = strrchr(spec->name, '/'), *colon = strrchr(spec->name, ':');
+	const char *name = spec->name, *slash = strrchr(name, '/');
+	size_t end = strlen(name), at = end;
 
 	if (slash)
-		return slash[1] ? slash + 1 : end;
-	if (!colon || strspn(colon + 1, "ukhGHIpPDe") != strlen(colon + 1))
-		return end;
-	/* The colon of "system:name" and the second of "pmu::NAME" part no modifiers. */
-	if (spec->attr.type == PERF_TYPE_TRACEPOINT && strchr(spec->name, ':') == colon)
-		return end;
-	return colon > spec->name && colon[-1] == ':' ? end : colon + 1;
+		return (size_t)(slash - name) + 1 + (slash[1] == ':');
+	for (;;) {
+		size_t start = at;
+
+		while (start && strchr(MODIFIERS, name[start - 1]))
+			start--;
+		/* The colons of "system:name" and "pmu::NAME" part no modifiers. */
+		if (start == at || start < 2 || name[start - 1] != ':' || name[start - 2] == ':' ||
+		    (spec->attr.type == PERF_TYPE_TRACEPOINT && !memchr(name, ':', start - 1)))
+			return at == end ? end : at + 1;
+		at = start - 1;
+		/* libpfm4 has each behind a colon of its own. */
+		if (!strstr(name, "::"))
+			return at + 1;
+	}
+}
+
+static char *with_modifiers(const struct event_spec *spec, size_t keep, const char *modifiers)
+{
+	bool parted = !keep || spec->name[keep - 1] == '/' || spec->name[keep - 1] == ':' ||
+		      !*modifiers || modifiers_at(spec) < keep;
+	char *name;
+
+	return asprintf(&name, "%.*s%s%s", (int)keep, spec->name, parted ? "" : ":", modifiers) < 0
+		       ? NULL
+		       : name;
 }
 
 char *event_name_extend(const struct event_spec *spec, const char *modifiers)
 {
-	const char *own = event_name_modifiers(spec);
-	size_t len = strlen(spec->name);
-	bool colon = !*own && len && spec->name[len - 1] != '/';
-	char *name;
+	return with_modifiers(spec, strlen(spec->name), modifiers);
+}
 
-	return asprintf(&name, "%s%s%s", spec->name, colon ? ":" : "", modifiers) < 0 ? NULL : name;
+char *event_name_refresh(const struct event_spec *spec)
+{
+	char modifiers[16];
+	size_t keep = modifiers_at(spec);
+
+	event_attr_modifiers(&spec->attr, modifiers, sizeof(modifiers));
+	if (!modifiers[0] && keep && spec->name[keep - 1] == ':')
+		keep--;
+	return with_modifiers(spec, keep, modifiers[0] ? modifiers + 1 : "");
 }

@@ -72,6 +72,9 @@ int event_pfm_parse(const char *text, void *attr, size_t size, struct err *err)
 		err_hint(err, "-c and -F set the period and the rate for all events");
 		return ERR_USAGE;
 	}
+	/* Its default leaves guests out, which the generic names do not. PEBS needs it. */
+	if (!out.attr.precise_ip && !strcasestr(text, ":mg") && !strcasestr(text, ":mh"))
+		out.attr.exclude_guest = 0;
 	memcpy(attr, &out, size < sizeof(out) ? size : sizeof(out));
 	return 0;
 }

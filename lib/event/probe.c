@@ -244,8 +244,9 @@ static int rename_kept(struct event_list *list, const struct change *changes, st
 
 		if (spec->fallback && changes[i].was_cycles)
 			ret = rename_by_attr(spec, err);
-		else if (changes[i].user_only)
-			ret = rename_spec(spec, event_name_extend(spec, "u"), err);
+		else if (changes[i].fate == KEPT &&
+			 (changes[i].user_only || changes[i].less_precise))
+			ret = rename_spec(spec, event_name_refresh(spec), err);
 		if (ret < 0)
 			return ret;
 	}

@@ -79,44 +79,50 @@ static bool number(const char *text, uint64_t *value)
 	return !errno && !*end;
 }
 
+/* Takes "0-7" or "3" off a format line; false where it says something else. */
+static bool take_range(const char **at, unsigned int *first, unsigned int *last)
+{
+	int used = 0;
+
+	if (sscanf(*at, "%2u%n", first, &used) != 1)
+		return false;
+	*at += used;
+	*last = *first;
+	if (**at == '-') {
+		if (sscanf(*at, "-%2u%n", last, &used) != 1)
+			return false;
+		*at += used;
+	}
+	return *first <= *last && *last < 64;
+}
+
 /* Puts a value into the bits that a format line names, lowest bits first. */
 static int put_bits(const char *format, uint64_t value, const char *term,
 		    struct perf_event_attr *attr, struct err *err)
 {
 	uint64_t words[3] = {attr->config, attr->config1, attr->config2}, rest = value;
-	unsigned int word = 0;
+	unsigned int word = 0, first, last;
 	const char *at = format;
 
 	if (strncmp(at, "config", 6) != 0)
-		return err_set(err, ERR_UNSUPPORTED, "'%s' has a format that is not known: %s",
-			       term, format);
+		goto unknown;
 	at += 6;
 	if (*at == '1' || *at == '2')
 		word = (unsigned int)(*at++ - '0');
+	if (*at != ':')
+		goto unknown;
 	do {
-		unsigned int first, last;
 		uint64_t mask;
-		int used = 0;
 
 		at++; /* ':' or ',' */
-		if (sscanf(at, "%u%n", &first, &used) != 1)
-			break;
-		at += used;
-		last = first;
-		if (*at == '-') {
-			if (sscanf(at, "-%u%n", &last, &used) != 1)
-				break;
-			at += used;
-		}
-		if (last > 63 || first > last)
-			break;
+		if (!take_range(&at, &first, &last))
+			goto unknown;
 		mask = UINT64_MAX >> (63 - (last - first));
 		words[word] = (words[word] & ~(mask << first)) | (rest & mask) << first;
 		rest = last - first == 63 ? 0 : rest >> (last - first + 1);
 	} while (*at == ',');
 	if (*at)
-		return err_set(err, ERR_UNSUPPORTED, "'%s' has a format that is not known: %s",
-			       term, format);
+		goto unknown;
 	if (rest)
 		return err_set(err, ERR_USAGE, "0x%llx does not fit into '%s' (%s)",
 			       (unsigned long long)value, term, format);
@@ -124,6 +130,9 @@ static int put_bits(const char *format, uint64_t value, const char *term,
 	attr->config1 = words[1];
 	attr->config2 = words[2];
 	return 0;
+unknown:
+	return err_set(err, ERR_UNSUPPORTED, "'%s' has a format that is not known: %s", term,
+		       format);
 }
 
 /* Whether the user's own terms give `name` a value. */

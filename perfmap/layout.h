@@ -8,51 +8,94 @@
  * them. Plain data, shared with the BPF program: one map value per process.
  *
  * Sources: 3.13+ `struct _Py_DebugOffsets` of the ELF itself; before, a table per minor version
- * (layout.c) measured on real builds and checked against DWARF where there is any.
+ * (layout.c). All offsets are bytes; all but single-byte fields are naturally aligned, which
+ * py_layout_check() makes sure of.
  */
+
+/* The header of a code object that identifies it: how many of its 8-byte words are hashed. */
+#define PY_IDENTITY_WORDS 10
+
 struct py_layout {
 	__u8 major, minor;
 	__u8 free_threaded;
-	__u8 reserved;
+	__u8 owner_shim; /* frames whose owner is at least this are entry shims; 0: none */
 	/* PyThreadState */
-	__u16 tstate_frame; /* current_frame (3.13+), or cframe (3.11, 3.12) */
-	__u16 cframe_frame; /* _PyCFrame.current_frame; used where has_cframe */
+	__u16 tstate_frame;	/* current_frame, or cframe where has_cframe (3.11, 3.12) */
+	__u16 cframe_frame;	/* _PyCFrame.current_frame */
+	__u16 tstate_thread_id; /* pthread_t; used with runtime_current */
+	__u16 runtime_current;	/* <= 3.11: gilstate.tstate_current in _PyRuntime, which knows
+				   sub-interpreters where the TSD slot does not; 0: not used */
 	__u8 has_cframe;
 	__u8 frame_tagged; /* 3.14+: low two bits of the executable are a tag */
 	/* _PyInterpreterFrame; frame_size bytes are read at once */
 	__u16 frame_size;
 	__u16 frame_code, frame_previous, frame_instr, frame_owner;
 	__u16 frame_is_entry; /* 3.11; 0 elsewhere */
-	__s16 instr_bias; /* bytes from the stored pointer to the executing instruction: 0, or for
-			     prev_instr (3.11, 3.12) 0 as well where it is the executing one: see
-			     layout.c */
-	__u8 owner_shim;  /* frames whose owner is at least this are entry shims; 0: none */
-	__u8 reserved2;
 	/* PyCodeObject; code_size bytes are read at once */
 	__u16 code_size;
+	__u16 code_units; /* ob_size: how many 2-byte units of code there are */
 	__u16 code_name, code_qualname, code_filename, code_firstlineno, code_linetable;
 	__u16 code_bytes; /* co_code_adaptive */
+	/* Words of the header that never change and together tell code objects apart, which the
+	 * fingerprint hashes; as byte offset / 8. */
+	__u8 code_identity[PY_IDENTITY_WORDS];
 	/* PyUnicodeObject, PyBytesObject */
 	__u16 unicode_length, unicode_state, unicode_ascii_data, unicode_compact_data;
 	__u16 bytes_size, bytes_data;
+	__u16 reserved;
 };
 
-/* How the thread finds its PyThreadState: a pthread TSD slot (glibc's own description of it, from
- * its `_thread_db_*` symbols), relative to the thread pointer. */
+/*
+ * How the thread finds its PyThreadState: a pthread TSD slot, by glibc's own description of it (its
+ * `_thread_db_*` symbols). The thread has an array of pointers to blocks of slots.
+ */
 struct py_tsd {
-	__u32 level1;	  /* offset of the first-level key data from the thread pointer */
-	__u32 entry_size; /* of one struct pthread_key_data */
+	__s32 self;	  /* from the thread pointer to the thread's pthread_t */
+	__s32 blocks;	  /* from the thread pointer to the array of block pointers */
+	__u32 block_keys; /* keys per block */
+	__u32 block_count;
+	__u32 entry_size; /* of one slot */
 	__u32 data;	  /* offset of the value in it */
-	__u32 reserved;
 };
 
 struct py_process {
 	struct py_layout layout;
 	struct py_tsd tsd;
-	__u64 tss_key; /* address of the int: autoTSSkey._key */
+	__u64 tss_key; /* address of the key's int: autoTSSkey._key */
 	__u64 runtime; /* address of _PyRuntime */
 	__u32 lineage; /* copied by fork, so children share their parent's code objects */
 	__u32 reserved;
 };
+
+#ifndef __bpf__
+#include "base/err.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* What is known of one version beside the layout. */
+struct py_version {
+	int major, minor, micro; /* micro -1 where it is not known */
+	bool free_threaded;
+	uint32_t tss_key; /* offset of autoTSSkey._key in _PyRuntime */
+};
+
+/* PY_VERSION_HEX, as Py_Version and the debug offsets have it. */
+struct py_version py_version_of_hex(uint64_t hex);
+
+/* Bytes at _PyRuntime that py_layout_find() wants to see where the version has debug offsets. */
+#define PY_DEBUG_OFFSETS_BYTES 1024
+
+/*
+ * The layout of a version. `offsets` are the bytes at _PyRuntime (3.13+, may be NULL before);
+ * version->tss_key is filled. ERR_UNSUPPORTED for a version that is not known, ERR_CORRUPT for
+ * debug offsets that cannot be.
+ */
+int py_layout_find(struct py_version *version, const void *offsets, size_t len,
+		   struct py_layout *layout, struct err *err);
+/* Every offset within what is read, and aligned: what the walker relies on. */
+int py_layout_check(const struct py_layout *layout, struct err *err);
+#endif
 
 #endif

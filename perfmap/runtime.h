@@ -19,9 +19,10 @@ struct runtime_cache *runtime_cache_new(void);
 void runtime_cache_free(struct runtime_cache *cache);
 
 enum runtime_found {
-	RUNTIME_NONE = 0, /* no CPython is mapped (yet) */
-	RUNTIME_PARTIAL =
-		1, /* CPython is there, libc is not mapped yet: ask again at the next map */
+	RUNTIME_NONE = 0,    /* no CPython is mapped (yet) */
+	RUNTIME_PARTIAL = 1, /* CPython is there, but cannot be walked: libc is not mapped yet (ask
+				again at the next map), or info->supported is false and asking
+				again is in vain; err says what it is */
 	RUNTIME_READY = 2,
 };
 
@@ -29,7 +30,7 @@ struct runtime_info {
 	char path[256];		 /* of the ELF file that holds the runtime, as mapped */
 	int major, minor, micro; /* micro -1 where it is not known */
 	bool free_threaded, debug;
-	bool supported; /* false: a CPython that the walker does not know; say so once */
+	bool supported; /* false: a CPython or a libc that the walker does not know; say so once */
 };
 
 /* Could this file be CPython's? By name only, to keep the side-band path cheap: "python3.12",

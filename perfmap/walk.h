@@ -15,4 +15,9 @@
 int py_walk(const struct py_process *process, const struct memory *memory, __u64 thread_pointer,
 	    struct py_raw_frame *frames, unsigned int max, unsigned int *count);
 
+/* The fingerprint of the code object at an address, as raw frames carry it: 0, or -1 where it
+ * cannot be read. */
+int py_code_fingerprint(const struct py_layout *layout, const struct memory *memory, __u64 code,
+			__u32 *fingerprint);
+
 #endif

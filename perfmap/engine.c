@@ -1,0 +1,274 @@
+#include "perfmap/engine.h"
+
+/* The bpf engine. See engine_none.c for builds without it. */
+#ifdef HAVE_BPF
+
+#include "base/io.h"
+#include "base/log.h"
+#include "perfmap/walker_maps.h"
+
+#include "perfmap/walker.skel.h"
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <linux/perf_event.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* Of the initial pid namespace, the same on every kernel (PROC_PID_INIT_INO, linux/proc_ns.h). */
+#define INITIAL_PID_NAMESPACE 0xeffffffcu
+
+struct py_engine {
+	struct walker_bpf *skel;
+	struct ring_buffer *requests;
+	int cpus;
+	void (*each)(const struct py_code_request *request, void *ctx);
+	void *each_ctx;
+	bool forget;
+};
+
+static int log_libbpf(enum libbpf_print_level level, const char *fmt, va_list ap)
+{
+	char line[512];
+	size_t len;
+
+	vsnprintf(line, sizeof(line), fmt, ap);
+	len = strlen(line);
+	while (len && line[len - 1] == '\n')
+		line[--len] = '\0';
+	log_debug("%s", line);
+	return 0;
+}
+
+/* Puts a refusal of the kernel into words. */
+static int engine_error(int code, struct err *err)
+{
+	char lockdown[64];
+
+	if (code != EPERM && code != EACCES) {
+		err_sys(err, code, "cannot load the interpreter walker");
+		err_hint(err, "kernels from 5.8 on can; -v shows what this one objects to");
+		return code == ENOMEM ? ERR_NOMEM : ERR_UNSUPPORTED;
+	}
+	if (io_read_line("/sys/kernel/security/lockdown", lockdown, sizeof(lockdown), NULL) > 0 &&
+	    strstr(lockdown, "[confidentiality]")) {
+		err_set(err, ERR_PERMISSION,
+			"the kernel is locked down (confidentiality), which forbids BPF to read "
+			"memory");
+		err_hint(err, "boot without lockdown=confidentiality, or use --python=trampoline");
+		return ERR_PERMISSION;
+	}
+	err_set(err, ERR_PERMISSION, "the kernel does not let this user load BPF programs");
+	err_hint(err, "run as root, or `setcap cap_bpf,cap_perfmon=ep` the pyperf binary; in a "
+		      "container give it --cap-add BPF --cap-add PERFMON (or SYS_ADMIN, before "
+		      "kernel 5.8 and where the runtime's seccomp profile asks for it)");
+	return ERR_PERMISSION;
+}
+
+/* In a pid namespace of its own, pyperf and perf number processes by it. */
+static uint32_t own_pid_namespace(void)
+{
+	struct stat st;
+
+	if (stat("/proc/self/ns/pid", &st) != 0 || st.st_ino == INITIAL_PID_NAMESPACE)
+		return 0;
+	return (uint32_t)st.st_ino;
+}
+
+static int on_request(void *ctx, void *data, size_t size)
+{
+	struct py_engine *engine = ctx;
+	const struct walker_request *request = data;
+
+	if (size < sizeof(*request))
+		return 0;
+	if (request->kind == WALKER_REQUEST_FORGET) {
+		engine->forget = true;
+		return 0;
+	}
+	if (engine->each) {
+		struct py_code_request code = {
+			.pid = request->pid,
+			.lineage = request->lineage,
+			.code = request->code,
+			.fingerprint = request->fingerprint,
+		};
+
+		engine->each(&code, engine->each_ctx);
+	}
+	return 0;
+}
+
+static int load(struct py_engine *engine, struct err *err)
+{
+	struct walker_bpf *skel;
+	int code;
+
+	engine->cpus = libbpf_num_possible_cpus();
+	if (engine->cpus < 1)
+		return err_set(err, ERR_FAILED, "cannot tell how many CPUs there are");
+	skel = engine->skel = walker_bpf__open();
+	if (!skel)
+		return engine_error(errno, err);
+	skel->rodata->pid_namespace_inum = own_pid_namespace();
+	code = bpf_map__set_max_entries(skel->maps.scratches, (uint32_t)engine->cpus);
+	if (!code)
+		code = bpf_map__set_max_entries(skel->maps.output, (uint32_t)engine->cpus);
+	if (!code)
+		code = walker_bpf__load(skel);
+	if (!code)
+		code = walker_bpf__attach(skel);
+	if (code)
+		return engine_error(-code, err);
+	engine->requests = ring_buffer__new(bpf_map__fd(skel->maps.requests), on_request, engine,
+					    NULL);
+	return engine->requests ? 0 : engine_error(errno, err);
+}
+
+int py_engine_open(struct py_engine **out, struct err *err)
+{
+	struct py_engine *engine;
+	int ret;
+
+	*out = NULL;
+	/* libbpf's CO-RE needs the kernel's types. */
+	if (access("/sys/kernel/btf/vmlinux", R_OK) != 0) {
+		err_set(err, ERR_UNSUPPORTED,
+			"this kernel does not describe its types (/sys/kernel/btf/vmlinux)");
+		err_hint(err, "use a kernel built with CONFIG_DEBUG_INFO_BTF, as distributions' "
+			      "are, or --python=trampoline");
+		return ERR_UNSUPPORTED;
+	}
+	engine = calloc(1, sizeof(*engine));
+	if (!engine)
+		return err_nomem(err);
+	libbpf_set_print(log_libbpf);
+	ret = load(engine, err);
+	if (ret < 0) {
+		py_engine_close(engine);
+		return ret;
+	}
+	*out = engine;
+	return 0;
+}
+
+void py_engine_close(struct py_engine *engine)
+{
+	if (!engine)
+		return;
+	ring_buffer__free(engine->requests);
+	walker_bpf__destroy(engine->skel);
+	free(engine);
+}
+
+int py_engine_set_output(struct py_engine *engine, int cpu, int event_fd, struct err *err)
+{
+	uint32_t key = (uint32_t)cpu;
+
+	if (bpf_map_update_elem(bpf_map__fd(engine->skel->maps.output), &key, &event_fd, BPF_ANY))
+		return err_sys(err, errno, "cannot give the walker its output on CPU %d", cpu);
+	return 0;
+}
+
+int py_engine_attach(struct py_engine *engine, int event_fd, bool tracepoint, struct err *err)
+{
+	int program = bpf_program__fd(tracepoint ? engine->skel->progs.walk_tracepoint
+						 : engine->skel->progs.walk_sample);
+
+	if (ioctl(event_fd, PERF_EVENT_IOC_SET_BPF, program) == 0)
+		return 0;
+	/* Programs of a tracepoint belong to it, not to one event: one is enough for all CPUs. */
+	if (tracepoint && errno == EEXIST)
+		return 0;
+	return err_sys(err, errno, "cannot attach the walker to an event");
+}
+
+int py_engine_add_process(struct py_engine *engine, pid_t pid, const struct py_process *process,
+			  struct err *err)
+{
+	uint32_t key = (uint32_t)pid;
+
+	if (bpf_map_update_elem(bpf_map__fd(engine->skel->maps.processes), &key, process,
+				BPF_ANY)) {
+		if (errno == E2BIG)
+			return err_set(err, ERR_UNSUPPORTED,
+				       "more than %d Python processes at a time are not walked",
+				       WALKER_PROCESSES);
+		return err_sys(err, errno, "cannot tell the walker about process %d", (int)pid);
+	}
+	return 0;
+}
+
+void py_engine_remove_process(struct py_engine *engine, pid_t pid)
+{
+	uint32_t key = (uint32_t)pid;
+
+	bpf_map_delete_elem(bpf_map__fd(engine->skel->maps.processes), &key);
+}
+
+int py_engine_request_fd(const struct py_engine *engine)
+{
+	return ring_buffer__epoll_fd(engine->requests);
+}
+
+/* The walker remembers which code objects it sent. Full, the memory is emptied: they are sent once
+ * more, which costs a little, and nothing is lost. */
+static void forget_seen(struct py_engine *engine)
+{
+	int map = bpf_map__fd(engine->skel->maps.seen);
+	struct walker_code_key key;
+
+	while (bpf_map_get_next_key(map, NULL, &key) == 0 && bpf_map_delete_elem(map, &key) == 0)
+		;
+}
+
+int py_engine_requests(struct py_engine *engine,
+		       void (*each)(const struct py_code_request *request, void *ctx), void *ctx)
+{
+	int count;
+
+	engine->each = each;
+	engine->each_ctx = ctx;
+	count = ring_buffer__consume(engine->requests);
+	engine->each = NULL;
+	if (engine->forget) {
+		engine->forget = false;
+		forget_seen(engine);
+	}
+	return count < 0 ? ERR_SYSTEM : count;
+}
+
+void py_engine_stats(const struct py_engine *engine, struct py_engine_stats *stats)
+{
+	const struct walker_bpf *skel = engine->skel;
+	size_t size = bpf_map__value_size(skel->maps.scratches);
+	unsigned char *value = malloc(size);
+	uint32_t key, next, *from = NULL;
+
+	memset(stats, 0, sizeof(*stats));
+	for (uint32_t cpu = 0; value && cpu < (uint32_t)engine->cpus; cpu++) {
+		struct walker_stats one;
+
+		if (bpf_map_lookup_elem(bpf_map__fd(skel->maps.scratches), &cpu, value))
+			continue;
+		memcpy(&one, value, sizeof(one)); /* first in struct cpu_scratch */
+		stats->walks += one.walks;
+		stats->frames += one.frames;
+		stats->faults += one.faults;
+		stats->output_lost += one.output_lost;
+		stats->code_sent += one.code_sent;
+	}
+	free(value);
+	while (bpf_map_get_next_key(bpf_map__fd(skel->maps.processes), from, &next) == 0) {
+		stats->processes++;
+		key = next;
+		from = &key;
+	}
+}
+
+#endif

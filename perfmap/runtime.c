@@ -1,0 +1,330 @@
+#include "perfmap/runtime.h"
+
+#include "base/log.h"
+#include "base/map.h"
+#include "base/vec.h"
+#include "process/proc.h"
+#include "symbol/elf.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+/*
+ * What a file can be: the one that defines _PyRuntime, the C library that says where a thread's
+ * keys lie, or neither. A file's facts are read once; what a process adds is where it is mapped.
+ */
+struct file_facts {
+	uint64_t dev, ino;
+	int64_t mtime_ns;
+	bool has_runtime, has_tsd;
+	uint64_t vaddr0; /* vaddr of file offset 0 */
+	/* has_runtime */
+	uint64_t runtime;
+	struct py_version version;
+	struct py_layout layout;
+	bool supported;
+	char why[160]; /* not supported */
+	/* has_tsd */
+	struct py_tsd tsd;
+};
+
+struct runtime_cache {
+	struct map by_file; /* hash of dev and inode -> index + 1 */
+	struct {
+		VEC_OF(struct file_facts)
+	} files;
+};
+
+struct runtime_cache *runtime_cache_new(void)
+{
+	return calloc(1, sizeof(struct runtime_cache));
+}
+
+void runtime_cache_free(struct runtime_cache *cache)
+{
+	if (!cache)
+		return;
+	map_fini(&cache->by_file);
+	vec_fini(&cache->files);
+	free(cache);
+}
+
+static const char *last_component(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash ? slash + 1 : path;
+}
+
+bool runtime_is_candidate(const char *path)
+{
+	const char *name = last_component(path);
+
+	/* "_ssl.cpython-312-x86_64-linux-gnu.so" is an extension module. */
+	return strstr(name, "python") && !strstr(name, ".cpython-");
+}
+
+static bool starts_with(const char *text, const char *prefix)
+{
+	return strncmp(text, prefix, strlen(prefix)) == 0;
+}
+
+/* glibc keeps its description in libc, before 2.34 in libpthread. */
+static bool is_libc_candidate(const char *path)
+{
+	const char *name = last_component(path);
+
+	return starts_with(name, "libc.so") || starts_with(name, "libc-") ||
+	       starts_with(name, "libpthread");
+}
+
+static bool is_musl(const char *path)
+{
+	const char *name = last_component(path);
+
+	return starts_with(name, "ld-musl") || starts_with(name, "libc.musl");
+}
+
+/* The version in a name such as "libpython3.9.so.1.0", for those before Py_Version (3.11). */
+static struct py_version version_of_path(const char *path)
+{
+	struct py_version version = {.micro = -1};
+	const char *at = strstr(last_component(path), "python");
+
+	if (!at || sscanf(at, "python%d.%d", &version.major, &version.minor) != 2)
+		version = (struct py_version){.micro = -1};
+	return version;
+}
+
+/* Reads a data symbol's first bytes; false where the file has none or it is too short. */
+static bool read_symbol(struct elf_file *elf, const char *name, void *buf, size_t len)
+{
+	struct elf_symbol symbol;
+
+	return elf_symbol_by_name(elf, name, &symbol) && elf_read(elf, symbol.vaddr, buf, len) == 0;
+}
+
+static void read_runtime(struct elf_file *elf, const char *path, struct file_facts *facts)
+{
+	unsigned char offsets[PY_DEBUG_OFFSETS_BYTES];
+	struct elf_symbol symbol;
+	struct err err = {0};
+	uint64_t hex = 0;
+	uint32_t word;
+	size_t len = 0;
+
+	/* Every CPython has the second one, from 3.7 on the first. */
+	if (!elf_symbol_by_name(elf, "_PyRuntime", &symbol) &&
+	    !elf_symbol_by_name(elf, "PyEval_EvalCode", &symbol))
+		return;
+	facts->has_runtime = true;
+	facts->runtime = symbol.vaddr;
+	if (elf_read(elf, symbol.vaddr, offsets, sizeof(offsets)) == 0)
+		len = sizeof(offsets);
+	if (len && memcmp(offsets, "xdebugpy", 8) == 0)
+		memcpy(&hex, offsets + 8, sizeof(hex));
+	else if (read_symbol(elf, "Py_Version", &word, sizeof(word)))
+		hex = word;
+	facts->version = hex ? py_version_of_hex(hex) : version_of_path(path);
+	if (py_layout_find(&facts->version, offsets, len, &facts->layout, &err) == 0)
+		facts->supported = true;
+	else
+		snprintf(facts->why, sizeof(facts->why), "%.*s", (int)sizeof(facts->why) - 1,
+			 err.text);
+}
+
+/*
+ * glibc describes struct pthread to libthread_db (nptl_db/db_info.c): a field is { bits, count,
+ * offset }, a size one number. struct pthread begins at the thread pointer where the TLS lies below
+ * it (x86), and ends there where it lies above (arm64).
+ */
+static void read_tsd(struct elf_file *elf, struct file_facts *facts)
+{
+	struct {
+		uint32_t bits, count, offset;
+	} specific, data;
+	uint32_t size_pthread, size_entry, size_block;
+
+	if (!read_symbol(elf, "_thread_db_pthread_specific", &specific, sizeof(specific)) ||
+	    !read_symbol(elf, "_thread_db_pthread_key_data_data", &data, sizeof(data)) ||
+	    !read_symbol(elf, "_thread_db_sizeof_pthread", &size_pthread, sizeof(uint32_t)) ||
+	    !read_symbol(elf, "_thread_db_sizeof_pthread_key_data", &size_entry,
+			 sizeof(uint32_t)) ||
+	    !read_symbol(elf, "_thread_db_sizeof_pthread_key_data_level2", &size_block,
+			 sizeof(uint32_t)))
+		return;
+	if (size_pthread > 1u << 20 || specific.offset > size_pthread || size_entry == 0 ||
+	    size_entry > 256 || data.offset + 8 > size_entry || size_block < size_entry ||
+	    size_block > 1u << 20 || specific.bits < 64 || specific.bits > 1u << 20)
+		return;
+	facts->tsd = (struct py_tsd){
+		.self = elf_machine(elf) == EM_X86_64 ? 0 : -(int32_t)size_pthread,
+		.block_keys = size_block / size_entry,
+		.block_count = specific.bits / 64,
+		.entry_size = size_entry,
+		.data = data.offset,
+	};
+	facts->tsd.blocks = facts->tsd.self + (int32_t)specific.offset;
+	facts->has_tsd = true;
+}
+
+/* A way to open a mapped file: by its name in the process's mount namespace, or, when that name is
+ * gone or now another file's, through the mapping itself. */
+static int open_path(pid_t pid, const struct proc_map *map, char *buf, size_t size, struct stat *st)
+{
+	snprintf(buf, size, "/proc/%d/root%s", (int)pid, map->path);
+	if (stat(buf, st) == 0 && S_ISREG(st->st_mode))
+		return 0;
+	snprintf(buf, size, "/proc/%d/map_files/%llx-%llx", (int)pid,
+		 (unsigned long long)map->start, (unsigned long long)map->end);
+	return stat(buf, st) == 0 && S_ISREG(st->st_mode) ? 0 : -1;
+}
+
+/* The facts of a mapped file, from the cache if they can be. NULL with err set on failure. */
+static struct file_facts *file_facts(struct runtime_cache *cache, pid_t pid,
+				     const struct proc_map *map, struct err *err)
+{
+	struct file_facts facts = {0}, *slot;
+	struct elf_file *elf;
+	char path[4200];
+	uint64_t *index;
+	struct stat st;
+
+	if (open_path(pid, map, path, sizeof(path), &st) < 0) {
+		err_sys(err, errno, "cannot open %s of process %d", map->path, (int)pid);
+		return NULL;
+	}
+	facts.dev = st.st_dev;
+	facts.ino = st.st_ino;
+	facts.mtime_ns = st.st_mtim.tv_sec * 1000000000ll + st.st_mtim.tv_nsec;
+	index = map_put(&cache->by_file,
+			map_mix(facts.dev, facts.ino) ^ map_mix(0, (uint64_t)facts.mtime_ns), NULL);
+	if (!index) {
+		err_nomem(err);
+		return NULL;
+	}
+	if (*index) {
+		slot = &cache->files.items[*index - 1];
+		if (slot->dev == facts.dev && slot->ino == facts.ino &&
+		    slot->mtime_ns == facts.mtime_ns)
+			return slot;
+	}
+	/* A file that is no ELF file is kept as one that has nothing. */
+	if (elf_open(&elf, path, err) == 0) {
+		if (!elf_vaddr(elf, 0, &facts.vaddr0))
+			facts.vaddr0 = 0;
+		if (is_libc_candidate(map->path))
+			read_tsd(elf, &facts);
+		else
+			read_runtime(elf, map->path, &facts);
+		elf_close(elf);
+	}
+	slot = vec_push(&cache->files);
+	if (!slot) {
+		err_nomem(err);
+		return NULL;
+	}
+	*slot = facts;
+	*index = cache->files.len;
+	return slot;
+}
+
+struct search {
+	struct runtime_cache *cache;
+	pid_t pid;
+	bool musl, found_runtime, found_tsd;
+	struct file_facts runtime, tsd;
+	uint64_t runtime_bias;
+	char path[256];
+	int failed; /* worst failure on the way */
+	struct err err;
+};
+
+static int look_at_map(const struct proc_map *map, void *ctx)
+{
+	struct search *search = ctx;
+	struct file_facts *facts;
+	bool libc;
+
+	/* The first mapping of a file is that of its offset 0. */
+	if (map->pgoff != 0 || map->path[0] != '/')
+		return 0;
+	if (is_musl(map->path))
+		search->musl = true;
+	libc = is_libc_candidate(map->path);
+	if (libc ? search->found_tsd : search->found_runtime || !runtime_is_candidate(map->path))
+		return 0;
+	facts = file_facts(search->cache, search->pid, map, &search->err);
+	if (!facts) {
+		search->failed = search->err.code;
+		return search->failed == ERR_NOMEM ? search->failed : 0;
+	}
+	if (facts->has_tsd) {
+		search->found_tsd = true;
+		search->tsd = *facts;
+	} else if (facts->has_runtime) {
+		search->found_runtime = true;
+		search->runtime = *facts;
+		search->runtime_bias = map->start - facts->vaddr0;
+		snprintf(search->path, sizeof(search->path), "%.*s", (int)sizeof(search->path) - 1,
+			 map->path);
+	}
+	return search->found_runtime && search->found_tsd;
+}
+
+static bool is_debug_build(const char *path)
+{
+	struct py_version version = version_of_path(path);
+	char suffix[32];
+
+	snprintf(suffix, sizeof(suffix), "python%d.%dd", version.major, version.minor);
+	return version.major && strstr(last_component(path), suffix);
+}
+
+int runtime_find(struct runtime_cache *cache, pid_t pid, struct py_process *process,
+		 struct runtime_info *info, struct err *err)
+{
+	struct search search = {.cache = cache, .pid = pid};
+	int ret;
+
+	memset(info, 0, sizeof(*info));
+	ret = proc_each_map(pid, look_at_map, &search, err);
+	if (ret < 0)
+		return ret;
+	if (!search.found_runtime) {
+		if (search.failed && err)
+			*err = search.err;
+		return search.failed ? search.failed : RUNTIME_NONE;
+	}
+	*info = (struct runtime_info){
+		.major = search.runtime.version.major,
+		.minor = search.runtime.version.minor,
+		.micro = search.runtime.version.micro,
+		.free_threaded = search.runtime.version.free_threaded,
+		.debug = is_debug_build(search.path),
+		.supported = search.runtime.supported,
+	};
+	memcpy(info->path, search.path, sizeof(info->path));
+	if (!info->supported) {
+		err_set(err, ERR_UNSUPPORTED, "%s (%s)", search.runtime.why, info->path);
+		return RUNTIME_PARTIAL;
+	}
+	if (!search.found_tsd) {
+		info->supported = !search.musl;
+		err_set(err, ERR_UNSUPPORTED, "%s runs on %s", info->path,
+			search.musl ? "musl, whose thread keys are not known"
+				    : "a C library that is not mapped yet");
+		return RUNTIME_PARTIAL;
+	}
+	*process = (struct py_process){
+		.layout = search.runtime.layout,
+		.tsd = search.tsd.tsd,
+		.runtime = search.runtime_bias + search.runtime.runtime,
+	};
+	process->tss_key = process->runtime + search.runtime.version.tss_key;
+	return RUNTIME_READY;
+}

@@ -1,0 +1,252 @@
+#ifndef PYPERF_WALK_CORE_H
+#define PYPERF_WALK_CORE_H
+
+#include "perfmap/frames.h"
+#include "perfmap/layout.h"
+#include "perfmap/walk_limits.h"
+
+/*
+ * The interpreter walker: one source, built for BPF (walker.bpf.c) and for memory that is read by
+ * a callback (walk.c). The includer defines
+ *
+ *      WALK_READ(walk, dst, len, addr)    0 when all bytes were read
+ *      __always_inline                    where no header does
+ *
+ * and calls walk_begin(), then walk_step() until it returns false. Memory is never trusted: every
+ * index into what was read is masked to the scratch buffers, so no layout and no target can lead
+ * outside of them, and the caller bounds the steps.
+ *
+ * What CPython promises, and what is made of it:
+ *
+ *  - 3.11, 3.12: prev_instr is the instruction that was started last (in a caller: the last unit
+ *    of its call, caches included); one unit before the code where none was started yet, which
+ *    counts as the first. 3.13+: instr_ptr is the instruction itself. Both lie in the range that
+ *    co_lines() gives the executing line (Python/ceval.c INSTRUCTION_START,
+ *    Python/generated_cases.c.h "frame->instr_ptr = next_instr").
+ *  - A frame that is linked counts, even where CPython itself still calls it incomplete
+ *    (_PyFrame_IsIncomplete): its function is what runs.
+ *  - 3.12+: each native eval frame links a shim before its first Python frame; 3.11 marks that
+ *    frame is_entry.
+ */
+
+#define WALK_STEPS_MAX (2 * PY_FRAMES_MAX + 2) /* a shim may lie below every frame */
+
+struct walk_scratch {
+	__u64 frame[WALK_FRAME_WORDS];
+	__u64 code[WALK_CODE_WORDS];
+};
+
+struct walk {
+	const struct py_process *process;
+	struct walk_scratch *scratch;
+	struct py_raw_frame *frames; /* room for PY_FRAMES_MAX in BPF, for `max` elsewhere */
+	__u64 next;		     /* address of the frame to look at */
+	__u32 max, count;
+	__u32 status; /* enum py_walk_status */
+	__u32 run;    /* frames since the last shim */
+#ifndef __bpf__
+	const struct memory *memory;
+#endif
+};
+
+/* Indices into frames[] are masked in BPF, where `max` is PY_FRAMES_MAX. */
+#ifdef __bpf__
+#define WALK_INDEX(i) ((i) & (PY_FRAMES_MAX - 1))
+#else
+#define WALK_INDEX(i) (i)
+#endif
+
+static __always_inline __u64 walk_frame_word(const struct walk_scratch *scratch, __u32 offset)
+{
+	return scratch->frame[(offset >> 3) & (WALK_FRAME_WORDS - 1)];
+}
+
+static __always_inline __u8 walk_frame_byte(const struct walk_scratch *scratch, __u32 offset)
+{
+	return ((const __u8 *)scratch->frame)[offset & (8 * WALK_FRAME_WORDS - 1)];
+}
+
+static __always_inline __u64 walk_code_word(const struct walk_scratch *scratch, __u32 offset)
+{
+	return scratch->code[(offset >> 3) & (WALK_CODE_WORDS - 1)];
+}
+
+static __always_inline __u32 walk_code_u32(const struct walk_scratch *scratch, __u32 offset)
+{
+	return ((const __u32 *)scratch->code)[(offset >> 2) & (2 * WALK_CODE_WORDS - 1)];
+}
+
+static __always_inline long walk_read_frame(struct walk *walk, __u64 addr)
+{
+	__u32 size = walk->process->layout.frame_size;
+
+	if (size > sizeof(walk->scratch->frame))
+		size = sizeof(walk->scratch->frame);
+	return WALK_READ(walk, walk->scratch->frame, size, addr);
+}
+
+static __always_inline long walk_read_code(struct walk *walk, __u64 addr)
+{
+	__u32 size = walk->process->layout.code_size;
+
+	if (size > sizeof(walk->scratch->code))
+		size = sizeof(walk->scratch->code);
+	return WALK_READ(walk, walk->scratch->code, size, addr);
+}
+
+/* Of the code object whose header lies in scratch->code. */
+static __always_inline __u32 walk_fingerprint(const struct py_layout *layout,
+					      const struct walk_scratch *scratch)
+{
+	__u64 hash = 0x9e3779b97f4a7c15ull;
+
+#pragma GCC unroll 10
+	for (int i = 0; i < PY_IDENTITY_WORDS; i++) {
+		hash ^= scratch->code[layout->code_identity[i] & (WALK_CODE_WORDS - 1)];
+		hash *= 0xff51afd7ed558ccdull;
+		hash ^= hash >> 32;
+	}
+	return (__u32)hash;
+}
+
+/* The value of the thread's TSD slot, 0 where it has none. */
+static __always_inline int walk_tsd(struct walk *walk, __u64 thread_pointer, __u64 *value)
+{
+	const struct py_tsd *tsd = &walk->process->tsd;
+	__u64 block = 0;
+	__u32 key[2] = {0, 0};
+	__u32 index;
+
+	*value = 0;
+	/* { int _is_initialized; pthread_key_t _key; } (Include/cpython/pythread.h) */
+	if (WALK_READ(walk, key, sizeof(key), walk->process->tss_key - sizeof(key[0])))
+		return PY_WALK_FAULT;
+	if (!key[0])
+		return PY_WALK_NO_THREAD;
+	if (!tsd->block_keys)
+		return PY_WALK_BAD;
+	index = key[1] / tsd->block_keys;
+	if (index >= tsd->block_count)
+		return PY_WALK_BAD;
+	if (WALK_READ(walk, &block, sizeof(block), thread_pointer + (__s64)tsd->blocks + 8 * index))
+		return PY_WALK_FAULT;
+	if (!block)
+		return PY_WALK_NO_THREAD;
+	index = key[1] % tsd->block_keys;
+	if (WALK_READ(walk, value, sizeof(*value),
+		      block + (__u64)index * tsd->entry_size + tsd->data))
+		return PY_WALK_FAULT;
+	return *value ? PY_WALK_OK : PY_WALK_NO_THREAD;
+}
+
+/* Up to 3.11 the slot names the outer interpreter's thread state while a sub-interpreter runs. */
+static __always_inline __u64 walk_current(struct walk *walk, __u64 thread_pointer, __u64 slot)
+{
+	const struct py_layout *layout = &walk->process->layout;
+	__u64 current = 0, thread = 0;
+
+	if (WALK_READ(walk, &current, sizeof(current),
+		      walk->process->runtime + layout->runtime_current) ||
+	    !current || current == slot)
+		return slot;
+	if (WALK_READ(walk, &thread, sizeof(thread), current + layout->tstate_thread_id) ||
+	    thread != thread_pointer + (__s64)walk->process->tsd.self)
+		return slot;
+	return current;
+}
+
+/* Finds the thread's innermost frame; false when there is nothing to walk. */
+static __always_inline int walk_begin(struct walk *walk, __u64 thread_pointer)
+{
+	const struct py_layout *layout = &walk->process->layout;
+	__u64 tstate = 0, frame = 0;
+
+	walk->count = 0;
+	walk->run = 0;
+	walk->next = 0;
+	walk->status = walk_tsd(walk, thread_pointer, &tstate);
+	if (walk->status != PY_WALK_OK)
+		return 0;
+	if (layout->runtime_current)
+		tstate = walk_current(walk, thread_pointer, tstate);
+	walk->status = PY_WALK_FAULT;
+	if (WALK_READ(walk, &frame, sizeof(frame), tstate + layout->tstate_frame))
+		return 0;
+	if (layout->has_cframe && frame &&
+	    WALK_READ(walk, &frame, sizeof(frame), frame + layout->cframe_frame))
+		return 0;
+	walk->status = PY_WALK_OK;
+	walk->next = frame;
+	return frame != 0;
+}
+
+/* Offset of the instruction in co_code, or PY_FRAME_NO_INSTR. */
+static __always_inline __u32 walk_instr(const struct py_layout *layout,
+					const struct walk_scratch *scratch, __u64 code)
+{
+	__u64 instr = walk_frame_word(scratch, layout->frame_instr);
+	__u64 offset = instr - (code + layout->code_bytes);
+	__u64 units = walk_code_word(scratch, layout->code_units);
+
+	if (offset == (__u64)-2) /* nothing was started yet */
+		offset = 0;
+	if (offset & 1 || offset > PY_INSTR_MASK || (offset >> 1) >= units)
+		return PY_FRAME_NO_INSTR;
+	return (__u32)offset;
+}
+
+/* Looks at one frame; false at the end, with walk->status saying which. */
+static __always_inline int walk_step(struct walk *walk)
+{
+	const struct py_layout *layout = &walk->process->layout;
+	struct walk_scratch *scratch = walk->scratch;
+	struct py_raw_frame *frame;
+	__u64 code;
+	__u8 owner;
+
+	if (!walk->next)
+		return 0;
+	if (walk->next & 7) {
+		walk->status = PY_WALK_BAD;
+		return 0;
+	}
+	if (walk_read_frame(walk, walk->next)) {
+		walk->status = PY_WALK_FAULT;
+		return 0;
+	}
+	owner = walk_frame_byte(scratch, layout->frame_owner);
+	code = walk_frame_word(scratch, layout->frame_code);
+	if (layout->owner_shim && owner >= layout->owner_shim) {
+		if (walk->run && walk->count)
+			walk->frames[WALK_INDEX(walk->count - 1)].instr |= PY_FRAME_ENTRY;
+		walk->run = 0;
+		walk->next = walk_frame_word(scratch, layout->frame_previous);
+		return 1;
+	}
+	if (walk->count >= walk->max) {
+		walk->status = PY_WALK_TRUNCATED;
+		return 0;
+	}
+	if (layout->frame_tagged)
+		code &= ~3ull;
+	if (!code || code & 7) {
+		walk->status = PY_WALK_BAD;
+		return 0;
+	}
+	if (walk_read_code(walk, code)) {
+		walk->status = PY_WALK_FAULT;
+		return 0;
+	}
+	frame = &walk->frames[WALK_INDEX(walk->count)];
+	frame->code = code;
+	frame->fingerprint = walk_fingerprint(layout, scratch);
+	frame->instr = walk_instr(layout, scratch, code);
+	if (layout->frame_is_entry && walk_frame_byte(scratch, layout->frame_is_entry))
+		frame->instr |= PY_FRAME_ENTRY;
+	walk->count++;
+	walk->run++;
+	walk->next = walk_frame_word(scratch, layout->frame_previous);
+	return 1;
+}
+
+#endif

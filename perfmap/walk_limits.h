@@ -1,0 +1,10 @@
+#ifndef PYPERF_WALK_LIMITS_H
+#define PYPERF_WALK_LIMITS_H
+
+/* Sizes of what the walker reads at once; py_layout_check() keeps every layout within them. */
+
+#define WALK_FRAME_WORDS 16   /* of a frame; powers of two */
+#define WALK_CODE_WORDS 32    /* of a code object's header */
+#define WALK_STRING_HEADER 64 /* bytes of a PyUnicodeObject or PyBytesObject before its data */
+
+#endif

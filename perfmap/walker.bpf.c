@@ -1,0 +1,503 @@
+/*
+ * The interpreter walker in the kernel: runs at the overflow of a sampled event, in the context of
+ * the thread that was interrupted, and writes what it found into the ring that the sample goes to,
+ * directly before it.
+ *
+ * Rules that shape it:
+ *  - the verifier follows every path: the walk is one loop with one body (bpf_loop() where the
+ *    kernel has it, 5.17, else a bounded loop of fewer steps), offsets are masked, and what needs a
+ *    long path per object (names, line tables) is done for a few objects per sample;
+ *  - it may run in an NMI: only preallocated maps, no faults. What cannot be read without a fault
+ *    is asked for from user space, through `requests`;
+ *  - perf keeps programs of one CPU from nesting (bpf_prog_active), so scratch space is per CPU.
+ */
+#include <linux/bpf.h>
+#include <linux/types.h>
+
+#include <bpf/bpf_helpers.h>
+
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_tracing.h>
+
+#include <stdbool.h>
+
+#define WALK_READ(walk, dst, len, addr) bpf_probe_read_user((dst), (len), (const void *)(addr))
+#include "perfmap/walk_core.h"
+#include "perfmap/walker_maps.h"
+
+char LICENSE[] SEC("license") = "Dual MIT/GPL";
+
+/* The kernel's structures, as far as they are used; CO-RE finds the fields. */
+#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
+struct ns_common {
+	unsigned int inum;
+};
+struct pid_namespace {
+	struct ns_common ns;
+};
+struct upid {
+	int nr;
+	struct pid_namespace *ns;
+};
+struct pid {
+	unsigned int level;
+	struct upid numbers[1];
+};
+typedef struct {
+	int counter;
+} atomic_t;
+struct signal_struct {
+	atomic_t live;
+};
+#if defined(__TARGET_ARCH_x86)
+struct thread_struct {
+	unsigned long fsbase;
+};
+#elif defined(__TARGET_ARCH_arm64)
+struct thread_struct {
+	struct {
+		unsigned long tp_value;
+	} uw;
+};
+#endif
+struct task_struct {
+	struct thread_struct thread;
+	struct task_struct *group_leader;
+	struct pid *thread_pid;
+	struct signal_struct *signal;
+	int pid, tgid;
+};
+#pragma clang attribute pop
+
+/* Set before loading. The inode of pyperf's pid namespace when it is not the initial one: process
+ * numbers are then those of that namespace, as perf's are. */
+const volatile __u32 pid_namespace_inum;
+const volatile __u32 cpu_count = 1;
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, WALKER_PROCESSES);
+	__type(key, __u32);
+	__type(value, struct py_process);
+} processes SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, WALKER_SEEN);
+	__type(key, struct walker_code_key);
+	__type(value, __u32);
+} seen SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERF_EVENT_ARRAY);
+	__uint(key_size, sizeof(__u32));
+	__uint(value_size, sizeof(__u32));
+} output SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, WALKER_REQUEST_BYTES);
+} requests SEC(".maps");
+
+/* Values of per-CPU maps end at 32 KB, so this is an array indexed by the CPU. */
+#define STRING_ROOM PY_STRING_BYTES_MAX
+struct cpu_scratch {
+	struct walker_stats stats;
+	struct walk_scratch walk;
+	struct walker_code_key cache[WALKER_SEEN_CACHE];
+	__u32 fresh[WALKER_NEW_CODES]; /* indices of frames whose code objects are new */
+	struct {
+		__u64 header[sizeof(struct py_raw_frames) / 8];
+		struct py_raw_frame frames[PY_FRAMES_MAX];
+	} out;
+	struct {
+		struct py_raw_code header;
+		__u64 data[(3 * STRING_ROOM + PY_TABLE_BYTES_MAX) / 8];
+	} code;
+	__u64 object[WALK_STRING_HEADER / 8];
+};
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct cpu_scratch);
+} scratches SEC(".maps");
+
+/* bpf_loop() came with 5.17. Before, the loop is unrolled by the verifier: what it affords. */
+#define OLD_KERNEL_STEPS 200
+#define OLD_KERNEL_NEW_CODES 2
+
+static __always_inline bool has_bpf_loop(void)
+{
+	return bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_loop);
+}
+
+/* Number of the task's process in pyperf's pid namespace; 0 where it is not in it. */
+static __always_inline __u32 task_tgid(struct task_struct *task)
+{
+	struct task_struct *leader;
+	struct pid *pid;
+	__u32 level;
+
+	if (!pid_namespace_inum)
+		return BPF_CORE_READ(task, tgid);
+	leader = BPF_CORE_READ(task, group_leader);
+	pid = BPF_CORE_READ(leader, thread_pid);
+	level = BPF_CORE_READ(pid, level);
+	/* MAX_PID_NS_LEVEL is 32; nobody nests that deep. */
+	for (__u32 i = 1; i < 8; i++) {
+		struct upid upid = {0};
+
+		if (i > level)
+			break;
+		bpf_probe_read_kernel(&upid, sizeof(upid),
+				      (void *)pid + bpf_core_field_offset(pid->numbers) +
+					      i * sizeof(upid));
+		if (BPF_CORE_READ(upid.ns, ns.inum) == pid_namespace_inum)
+			return upid.nr;
+	}
+	return 0;
+}
+
+static __always_inline __u64 task_thread_pointer(struct task_struct *task)
+{
+#if defined(__TARGET_ARCH_x86)
+	return BPF_CORE_READ(task, thread.fsbase);
+#elif defined(__TARGET_ARCH_arm64)
+	return BPF_CORE_READ(task, thread.uw.tp_value);
+#else
+	return 0;
+#endif
+}
+
+static __always_inline struct cpu_scratch *this_scratch(void)
+{
+	__u32 cpu = bpf_get_smp_processor_id();
+
+	return bpf_map_lookup_elem(&scratches, &cpu);
+}
+
+static __always_inline void send_request(struct cpu_scratch *scratch, __u32 kind, __u32 pid,
+					 const struct walker_code_key *key)
+{
+	struct walker_request request = {
+		.pid = pid,
+		.kind = kind,
+		.lineage = key->lineage,
+		.code = key->code,
+		.fingerprint = key->fingerprint,
+	};
+
+	if (bpf_ringbuf_output(&requests, &request, sizeof(request), BPF_RB_FORCE_WAKEUP))
+		scratch->stats.requests_lost++;
+}
+
+static __always_inline struct walker_code_key *cache_slot(struct cpu_scratch *scratch, __u64 code)
+{
+	return &scratch->cache[(code >> 4 ^ code >> 13) & (WALKER_SEEN_CACHE - 1)];
+}
+
+/* Marks a code object as sent, so that it is not sent again. */
+static __always_inline void remember(struct cpu_scratch *scratch, __u32 pid,
+				     const struct walker_code_key *key)
+{
+	__u32 one = 1;
+
+	if (bpf_map_update_elem(&seen, key, &one, BPF_ANY) == -7 /* E2BIG */)
+		send_request(scratch, WALKER_REQUEST_FORGET, pid, key);
+	*cache_slot(scratch, key->code) = *key;
+}
+
+/* State of one run, on the stack; the loop's callback gets it. */
+struct run {
+	void *ctx;
+	struct cpu_scratch *scratch;
+	struct walk walk;
+	__u32 pid, fresh;
+};
+
+/* Notes the frame that was just written when its code object was not sent yet. */
+static __always_inline void note_code(struct run *run)
+{
+	struct cpu_scratch *scratch = run->scratch;
+	__u32 index = WALK_INDEX(run->walk.count - 1);
+	struct py_raw_frame *frame = &scratch->out.frames[index];
+	struct walker_code_key key = {
+		.code = frame->code,
+		.fingerprint = frame->fingerprint,
+		.lineage = run->walk.process->lineage,
+	};
+	struct walker_code_key *slot = cache_slot(scratch, key.code);
+
+	if (slot->code == key.code && slot->fingerprint == key.fingerprint &&
+	    slot->lineage == key.lineage)
+		return;
+	if (bpf_map_lookup_elem(&seen, &key)) {
+		*slot = key;
+		return;
+	}
+	if (run->fresh < WALKER_NEW_CODES) {
+		scratch->fresh[run->fresh & (WALKER_NEW_CODES - 1)] = index;
+		run->fresh++;
+		return;
+	}
+	/* More new objects than one sample can read: user space reads them. */
+	send_request(scratch, WALKER_REQUEST_CODE, run->pid, &key);
+	remember(scratch, run->pid, &key);
+}
+
+static long step(__u32 index, void *ctx)
+{
+	struct run *run = ctx;
+	__u32 before = run->walk.count;
+
+	if (!walk_step(&run->walk))
+		return 1;
+	if (run->walk.count != before)
+		note_code(run);
+	return 0;
+}
+
+/* Appends bytes at word *at of the code record's data, which lies at most at `at_max`. The barriers
+ * keep clang from checking another register than the one that is used. */
+static __always_inline bool add_bytes(struct cpu_scratch *scratch, __u64 addr, __u64 size,
+				      __u64 size_max, __u64 at_max, __u64 *at)
+{
+	__u64 offset = *at, last;
+
+	if (!size)
+		return true;
+	last = offset + (size - 1) / 8;
+	barrier_var(last);
+	if (last >= sizeof(scratch->code.data) / 8)
+		return false;
+	scratch->code.data[last] = 0; /* the padding */
+	barrier_var(size);
+	barrier_var(offset);
+	if (size > size_max || offset > at_max ||
+	    bpf_probe_read_user(&scratch->code.data[offset], size, (void *)addr))
+		return false;
+	*at = last + 1;
+	return true;
+}
+
+/*
+ * Appends a string's bytes at *at in the code record. Only compact strings: what CPython makes
+ * itself always is (Include/cpython/unicodeobject.h).
+ */
+static __always_inline bool add_string(struct run *run, __u64 addr, struct py_raw_string *string,
+				       __u64 *at)
+{
+	const struct py_layout *layout = &run->walk.process->layout;
+	struct cpu_scratch *scratch = run->scratch;
+	__u32 state;
+	__u64 len;
+
+	string->kind = 1;
+	string->len = 0;
+	if (!addr || bpf_probe_read_user(scratch->object, WALK_STRING_HEADER, (void *)addr))
+		return false;
+	len = scratch->object[(layout->unicode_length >> 3) & (WALK_STRING_HEADER / 8 - 1)];
+	state = ((__u32 *)scratch
+			 ->object)[(layout->unicode_state >> 2) & (WALK_STRING_HEADER / 4 - 1)];
+	string->kind = state >> 2 & 7;
+	if (!(state & 1u << 5) || !string->kind || string->kind == 3 || string->kind > 4)
+		return false;
+	if (len > PY_STRING_BYTES_MAX / 4 * (4 / string->kind))
+		len = PY_STRING_BYTES_MAX / 4 * (4 / string->kind);
+	addr += state & 1u << 6 ? layout->unicode_ascii_data : layout->unicode_compact_data;
+	if (!add_bytes(scratch, addr, len * string->kind, PY_STRING_BYTES_MAX, 2 * STRING_ROOM / 8,
+		       at))
+		return false;
+	string->len = (__u32)len;
+	return true;
+}
+
+static __always_inline bool add_table(struct run *run, __u64 addr, __u64 *at)
+{
+	const struct py_layout *layout = &run->walk.process->layout;
+	struct cpu_scratch *scratch = run->scratch;
+	__u64 len = 0;
+
+	if (!addr || bpf_probe_read_user(&len, sizeof(len), (void *)(addr + layout->bytes_size)))
+		return false;
+	if (len > PY_TABLE_BYTES_MAX || !add_bytes(scratch, addr + layout->bytes_data, len,
+						   PY_TABLE_BYTES_MAX, 3 * STRING_ROOM / 8, at))
+		return false;
+	scratch->code.header.table_len = (__u32)len;
+	return true;
+}
+
+/* Reads and sends one code object. */
+static long send_code(__u32 index, void *ctx)
+{
+	struct run *run = ctx;
+	struct cpu_scratch *scratch = run->scratch;
+	const struct py_layout *layout = &run->walk.process->layout;
+	struct py_raw_code *header = &scratch->code.header;
+	struct walker_code_key key;
+	const struct py_raw_frame *frame;
+	__u64 at = 0, size;
+
+	if (index >= run->fresh)
+		return 1;
+	frame = &scratch->out.frames[WALK_INDEX(scratch->fresh[index & (WALKER_NEW_CODES - 1)])];
+	key.code = frame->code;
+	key.fingerprint = frame->fingerprint;
+	key.lineage = run->walk.process->lineage;
+	/* Recursion: the same object may be noted twice. */
+	if (bpf_map_lookup_elem(&seen, &key))
+		return 0;
+	if (walk_read_code(&run->walk, key.code))
+		return 0;
+
+	header->magic = PY_RAW_CODE;
+	header->lineage = key.lineage;
+	header->code = key.code;
+	header->fingerprint = key.fingerprint;
+	header->firstlineno = walk_code_u32(&scratch->walk, layout->code_firstlineno);
+	header->minor = layout->minor;
+	header->missing = 0;
+	header->pid = run->pid;
+	header->table_len = 0;
+	if (!add_string(run, walk_code_word(&scratch->walk, layout->code_name), &header->name, &at))
+		header->missing |= PY_CODE_MISSING_NAME;
+	if (!add_string(run, walk_code_word(&scratch->walk, layout->code_qualname),
+			&header->qualname, &at))
+		header->missing |= PY_CODE_MISSING_QUALNAME;
+	if (!add_string(run, walk_code_word(&scratch->walk, layout->code_filename),
+			&header->filename, &at))
+		header->missing |= PY_CODE_MISSING_FILENAME;
+	if (!add_table(run, walk_code_word(&scratch->walk, layout->code_linetable), &at))
+		header->missing |= PY_CODE_MISSING_TABLE;
+	size = sizeof(*header) + 8 * at;
+	barrier_var(size);
+	if (size > sizeof(scratch->code))
+		return 0;
+	if (bpf_perf_event_output(run->ctx, &output, BPF_F_CURRENT_CPU, &scratch->code, size)) {
+		scratch->stats.output_lost++;
+		return 0;
+	}
+	scratch->stats.code_sent++;
+	if (header->missing)
+		send_request(scratch, WALKER_REQUEST_CODE, run->pid, &key);
+	remember(scratch, run->pid, &key);
+	return 0;
+}
+
+static __always_inline void send_frames(struct run *run)
+{
+	struct cpu_scratch *scratch = run->scratch;
+	struct py_raw_frames *header = (struct py_raw_frames *)scratch->out.header;
+	__u64 size;
+
+	header->magic = PY_RAW_FRAMES;
+	header->status = run->walk.status;
+	header->count = run->walk.count;
+	header->lineage = run->walk.process->lineage;
+	size = sizeof(struct py_raw_frames) + run->walk.count * sizeof(struct py_raw_frame);
+	barrier_var(size);
+	if (size > sizeof(scratch->out))
+		return;
+	if (bpf_perf_event_output(run->ctx, &output, BPF_F_CURRENT_CPU, &scratch->out, size))
+		scratch->stats.output_lost++;
+}
+
+static __always_inline void run_walker(void *ctx)
+{
+	struct task_struct *task = (struct task_struct *)bpf_get_current_task();
+	struct run run = {.ctx = ctx};
+	__u32 pid = bpf_get_current_pid_tgid() >> 32;
+
+	if (pid_namespace_inum)
+		pid = task_tgid(task);
+	run.pid = pid;
+	run.walk.process = bpf_map_lookup_elem(&processes, &pid);
+	if (!run.walk.process)
+		return;
+	run.scratch = this_scratch();
+	if (!run.scratch)
+		return;
+	run.walk.scratch = &run.scratch->walk;
+	run.walk.frames = run.scratch->out.frames;
+	run.walk.max = PY_FRAMES_MAX;
+	if (walk_begin(&run.walk, task_thread_pointer(task))) {
+		if (has_bpf_loop()) {
+			bpf_loop(WALK_STEPS_MAX, step, &run, 0);
+			bpf_loop(WALKER_NEW_CODES, send_code, &run, 0);
+		} else {
+			bool done = false;
+
+			for (__u32 i = 0; i < OLD_KERNEL_STEPS && !done; i++)
+				done = step(i, &run);
+			if (!done)
+				run.walk.status = PY_WALK_TRUNCATED;
+			for (__u32 i = 0; i < OLD_KERNEL_NEW_CODES; i++)
+				if (send_code(i, &run))
+					break;
+		}
+	}
+	run.scratch->stats.walks++;
+	run.scratch->stats.frames += run.walk.count;
+	if (run.walk.status == PY_WALK_FAULT)
+		run.scratch->stats.faults++;
+	send_frames(&run);
+}
+
+/* Both return 1: perf then takes its sample as well. */
+SEC("perf_event")
+int walk_sample(void *ctx)
+{
+	run_walker(ctx);
+	return 1;
+}
+
+SEC("tracepoint")
+int walk_tracepoint(void *ctx)
+{
+	run_walker(ctx);
+	return 1;
+}
+
+SEC("raw_tp/sched_process_fork")
+int forked(struct bpf_raw_tracepoint_args *ctx)
+{
+	struct task_struct *parent = (struct task_struct *)ctx->args[0];
+	struct task_struct *child = (struct task_struct *)ctx->args[1];
+	struct py_process *process;
+	__u32 from, to;
+
+	if (BPF_CORE_READ(child, pid) != BPF_CORE_READ(child, tgid))
+		return 0; /* a thread */
+	from = task_tgid(parent);
+	process = bpf_map_lookup_elem(&processes, &from);
+	if (!process)
+		return 0;
+	to = task_tgid(child);
+	if (to)
+		bpf_map_update_elem(&processes, &to, process, BPF_ANY);
+	return 0;
+}
+
+SEC("raw_tp/sched_process_exec")
+int executed(struct bpf_raw_tracepoint_args *ctx)
+{
+	__u32 pid = task_tgid((struct task_struct *)ctx->args[0]);
+
+	bpf_map_delete_elem(&processes, &pid);
+	return 0;
+}
+
+SEC("raw_tp/sched_process_exit")
+int exited(struct bpf_raw_tracepoint_args *ctx)
+{
+	struct task_struct *task = (struct task_struct *)ctx->args[0];
+	__u32 pid;
+
+	/* do_exit() counts the thread out before this tracepoint. */
+	if (BPF_CORE_READ(task, signal, live.counter) != 0)
+		return 0;
+	pid = task_tgid(task);
+	bpf_map_delete_elem(&processes, &pid);
+	return 0;
+}

@@ -6,8 +6,8 @@
  * Files of the other byte order, turned around in place, one record at a time.
  *
  * A layout is a string of field sizes: 2, 4 and 8 are words of so many bytes, x is eight bytes that
- * stay, b is a word of bit fields, q is words of eight up to the end, and s (text) or the string's
- * end stops. A record that is shorter than its layout is turned as far as it goes.
+ * stay, q is words of eight up to the end, and s (text) or the string's end stops. A record that is
+ * shorter than its layout is turned as far as it goes.
  */
 static unsigned char *swap_layout(unsigned char *at, const unsigned char *end, const char *layout)
 {
@@ -16,32 +16,33 @@ static unsigned char *swap_layout(unsigned char *at, const unsigned char *end, c
 
 		if (*layout == 's' || (size_t)(end - at) < size)
 			break;
-		switch (*layout) {
-		case 'x':
-			break;
-		case 'b':
-			/* Big-endian compilers allot bit fields from the top bit of each byte. */
-			for (size_t i = 0; i < size; i++) {
-				unsigned int v = at[i];
+		for (size_t i = 0; *layout != 'x' && i < size / 2; i++) {
+			unsigned char low = at[i];
 
-				v = (v & 0xf0) >> 4 | (v & 0x0f) << 4;
-				v = (v & 0xcc) >> 2 | (v & 0x33) << 2;
-				at[i] = (unsigned char)((v & 0xaa) >> 1 | (v & 0x55) << 1);
-			}
-			break;
-		default:
-			for (size_t i = 0; i < size / 2; i++) {
-				unsigned char low = at[i];
-
-				at[i] = at[size - 1 - i];
-				at[size - 1 - i] = low;
-			}
+			at[i] = at[size - 1 - i];
+			at[size - 1 - i] = low;
 		}
 		at += size;
 		if (*layout == 'q')
 			layout--;
 	}
 	return at;
+}
+
+/* Compilers allot bit fields from the low end on little-endian machines, from the high end on
+ * others. `v` is a word of fields, turned already; fields behind the named widths have one bit. */
+static uint64_t swap_fields(uint64_t v, const unsigned char *widths)
+{
+	uint64_t turned = 0;
+	unsigned int at = 0;
+
+	while (at < 64) {
+		unsigned int width = *widths ? *widths++ : 1;
+
+		turned |= (v >> (64 - at - width) & ((1ull << width) - 1)) << at;
+		at += width;
+	}
+	return turned;
 }
 
 void swap_header(struct perf_event_header *header)
@@ -51,15 +52,17 @@ void swap_header(struct perf_event_header *header)
 
 void swap_attr(struct perf_event_attr *attr)
 {
-	unsigned int precise;
+	/* precise_ip has two bits. */
+	static const unsigned char widths[] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 2, 0};
+	unsigned char *flags = (unsigned char *)&attr->read_format + sizeof(attr->read_format);
+	uint64_t v;
 
 	swap_layout((unsigned char *)attr, (unsigned char *)(attr + 1),
-		    "448888b"
-		    "448888448"
-		    "4224488");
-	/* The one field of two bits came out reversed. */
-	precise = attr->precise_ip;
-	attr->precise_ip = (precise >> 1 | precise << 1) & 3;
+		    "448888844888844842244"
+		    "88");
+	memcpy(&v, flags, sizeof(v));
+	v = swap_fields(v, widths);
+	memcpy(flags, &v, sizeof(v));
 }
 
 static uint64_t swapped(uint64_t v, bool swap)
@@ -168,6 +171,21 @@ static unsigned char *swap_sized(unsigned char *at, const unsigned char *end, bo
 	return dynamic && size ? swap_words(at, end, 1) : at;
 }
 
+static unsigned char *swap_branches(unsigned char *at, const unsigned char *end, uint64_t count)
+{
+	/* mispred, predicted, in_tx, abort, cycles, type, spec, new_type, priv */
+	static const unsigned char widths[] = {1, 1, 1, 1, 16, 4, 2, 4, 3, 0};
+
+	for (; count && end - at >= 24; count--) {
+		uint64_t flags;
+
+		at = swap_layout(at, end, "888");
+		flags = swap_fields(word(at - 8), widths);
+		memcpy(at - 8, &flags, sizeof(flags));
+	}
+	return at;
+}
+
 static void swap_sample(const struct perf_event_attr *attr, unsigned char *at,
 			const unsigned char *end)
 {
@@ -205,8 +223,7 @@ static void swap_sample(const struct perf_event_attr *attr, unsigned char *at,
 		count = word(at - 8);
 		if (attr->branch_sample_type & PERF_SAMPLE_BRANCH_HW_INDEX)
 			at = swap_words(at, end, 1);
-		for (; count && end - at >= 24; count--)
-			at = swap_layout(at, end, "88b");
+		at = swap_branches(at, end, count);
 	}
 	if (type & PERF_SAMPLE_REGS_USER)
 		at = swap_regs(at, end, attr->sample_regs_user);

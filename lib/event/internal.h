@@ -13,6 +13,7 @@ struct event_system {
 	/* As event_open_fd(). */
 	int (*open)(const struct perf_event_attr *attr, pid_t pid, int cpu, int group_fd);
 	int (*paranoid)(void);
+	bool (*privileged)(void);
 	const char *devices; /* /sys/bus/event_source/devices */
 	const char *tracing; /* a tracefs; NULL: wherever one is mounted */
 };
@@ -22,6 +23,8 @@ extern const struct event_system event_system_host;
 int event_parse_on(const struct event_system *sys, struct event_list *list, const char *text,
 		   struct err *err);
 int event_list_probe_on(const struct event_system *sys, struct event_list *list, struct err *err);
+int event_open_error_on(const struct event_system *sys, const struct event_spec *spec,
+			int saved_errno, struct err *err);
 
 /* The name with modifiers added, or with those that the attr has now in the place of the old;
  * malloced, NULL when memory runs out. */

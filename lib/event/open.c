@@ -57,22 +57,33 @@ bool event_is_privileged(void)
 	return effective >> CAP_PERFMON_BIT & 1 || effective >> CAP_SYS_ADMIN & 1;
 }
 
-static int permission_error(const struct event_spec *spec, int saved_errno, struct err *err)
+/* Three different things say EACCES or EPERM: the paranoid level, a container's seccomp filter and
+ * the rule that a process of another user is not to be watched. */
+static int permission_error(const struct event_system *sys, const struct event_spec *spec,
+			    int saved_errno, struct err *err)
 {
-	int level = event_paranoid_level();
+	int level = sys->paranoid();
+	bool privileged = sys->privileged();
+	bool allowed = saved_errno == EACCES
+			       ? level < 1 /* from 1 on it forbids whole CPUs */
+			       : level < 2 || (level == 2 && spec->attr.exclude_kernel);
+	const char *why = strerror(saved_errno);
 
-	/* What happens in the kernel only has nothing that paranoid 2 would allow. */
-	if (event_is_privileged())
+	if (privileged || allowed)
 		err_set(err, ERR_PERMISSION,
-			"the kernel does not allow the event '%s' (%s), though CAP_PERFMON or "
-			"CAP_SYS_ADMIN is in force: a seccomp filter, a security module or the "
-			"owner of the process forbids it",
-			spec->name, strerror(saved_errno));
+			"the kernel does not allow the event '%s' (%s), though %s: a seccomp "
+			"filter (container), a security module or another owner of the process "
+			"forbids it; kernel.perf_event_paranoid is %d",
+			spec->name, why,
+			privileged ? "CAP_PERFMON or CAP_SYS_ADMIN is in force"
+				   : "kernel.perf_event_paranoid would",
+			level);
 	else
 		err_set(err, ERR_PERMISSION,
 			"the kernel does not allow the event '%s' (%s): "
-			"kernel.perf_event_paranoid is %d and CAP_PERFMON is missing",
-			spec->name, strerror(saved_errno), level);
+			"kernel.perf_event_paranoid is %d and CAP_PERFMON is missing, which it "
+			"takes for the kernel's part, for whole CPUs and for processes of others",
+			spec->name, why, level);
 	err_hint(err, "on a host: sysctl kernel.perf_event_paranoid=1, or setcap "
 		      "cap_perfmon,cap_bpf+ep on pyperf; in a container: docker run --cap-add "
 		      "PERFMON --cap-add BPF (or --cap-add SYS_ADMIN), without which Docker's "
@@ -111,11 +122,12 @@ static const struct {
 	{ENOMEM, ERR_NOMEM, "out of memory", ""},
 };
 
-int event_open_error(const struct event_spec *spec, int saved_errno, struct err *err)
+int event_open_error_on(const struct event_system *sys, const struct event_spec *spec,
+			int saved_errno, struct err *err)
 {
 	saved_errno = saved_errno < 0 ? -saved_errno : saved_errno;
 	if (saved_errno == EACCES || saved_errno == EPERM)
-		return permission_error(spec, saved_errno, err);
+		return permission_error(sys, spec, saved_errno, err);
 	for (size_t i = 0; i < sizeof(reasons) / sizeof(reasons[0]); i++) {
 		if (reasons[i].sys != saved_errno)
 			continue;
@@ -127,8 +139,14 @@ int event_open_error(const struct event_spec *spec, int saved_errno, struct err 
 	return err_sys(err, saved_errno, "cannot open the event '%s'", spec->name);
 }
 
+int event_open_error(const struct event_spec *spec, int saved_errno, struct err *err)
+{
+	return event_open_error_on(&event_system_host, spec, saved_errno, err);
+}
+
 const struct event_system event_system_host = {
 	.open = event_open_fd,
 	.paranoid = event_paranoid_level,
+	.privileged = event_is_privileged,
 	.devices = "/sys/bus/event_source/devices",
 };

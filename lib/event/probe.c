@@ -164,7 +164,7 @@ static int probe_one(const struct event_system *sys, struct event_spec *spec, st
 		change->fate = REFUSED;
 		return 0;
 	default:
-		return event_open_error(spec, ret, err);
+		return event_open_error_on(sys, spec, ret, err);
 	}
 }
 

@@ -123,6 +123,11 @@ static int paranoid2(void)
 	return 2;
 }
 
+static bool ordinary(void)
+{
+	return false;
+}
+
 typedef int open_fn(const struct perf_event_attr *attr, pid_t pid, int cpu, int group_fd);
 
 static int count_fds(void)
@@ -140,6 +145,7 @@ static int probe(struct event_list *list, open_fn *machine, const char *text, st
 
 	sys.open = machine;
 	sys.paranoid = paranoid2;
+	sys.privileged = ordinary;
 	*list = (struct event_list){0};
 	assert_int_equal(event_parse_on(&sys, list, text, err), 0);
 	logged[0] = '\0';
@@ -320,19 +326,69 @@ static void test_open_errors(void **state)
 	}
 }
 
+static int level;
+static bool capable;
+
+static int get_level(void)
+{
+	return level;
+}
+
+static bool get_capable(void)
+{
+	return capable;
+}
+
+/* The sentence blames the paranoid level only where that is what forbids it. */
+static void test_blame(void **state)
+{
+	static const struct {
+		int sys, level;
+		bool capable, user_only, blamed;
+	} table[] = {
+		{EPERM, 2, false, false, true},	 {EPERM, 2, false, true, false},
+		{EPERM, 3, false, true, true},	 {EPERM, 4, false, false, true},
+		{EPERM, 1, false, false, false}, {EPERM, -1, false, false, false},
+		{EPERM, 4, true, false, false},	 {EACCES, 2, false, true, true},
+		{EACCES, 1, false, false, true}, {EACCES, 0, false, false, false},
+		{EACCES, 2, true, false, false},
+	};
+	struct event_system sys = {.paranoid = get_level, .privileged = get_capable};
+	char name[] = "cycles";
+
+	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+		struct event_spec spec = {.name = name,
+					  .attr = {.exclude_kernel = table[i].user_only}};
+		struct err err = {0};
+		char says[64];
+
+		level = table[i].level;
+		capable = table[i].capable;
+		snprintf(says, sizeof(says), "kernel.perf_event_paranoid is %d", level);
+		assert_int_equal(event_open_error_on(&sys, &spec, table[i].sys, &err),
+				 ERR_PERMISSION);
+		assert_non_null(strstr(err.text, says));
+		assert_int_equal(strstr(err.text, "CAP_PERFMON is missing") != NULL,
+				 table[i].blamed);
+		assert_int_equal(strstr(err.text, "seccomp") != NULL, !table[i].blamed);
+		assert_int_equal(strstr(err.text, "in force") != NULL, capable);
+		assert_true(strlen(err.text) < sizeof(err.text) - 1);
+	}
+}
+
 static void test_host(void **state)
 {
 	struct event_list list = {0};
 	struct err err = {0};
 	FILE *file = fopen("/proc/sys/kernel/perf_event_paranoid", "r");
-	int level;
+	int now;
 
-	if (!file || fscanf(file, "%d", &level) != 1) {
+	if (!file || fscanf(file, "%d", &now) != 1) {
 		printf("no perf events here\n");
 		skip();
 	}
 	fclose(file);
-	assert_int_equal(event_paranoid_level(), level);
+	assert_int_equal(event_paranoid_level(), now);
 	assert_true(event_max_sample_rate() > 0);
 	/* Every machine that allows anything has a clock. */
 	assert_int_equal(event_parse(&list, "cycles:u", &err), 0);
@@ -358,7 +414,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_machines),   cmocka_unit_test(test_refusals),
 		cmocka_unit_test(test_clock_attr), cmocka_unit_test(test_open_errors),
-		cmocka_unit_test(test_host),
+		cmocka_unit_test(test_blame),	   cmocka_unit_test(test_host),
 	};
 
 	log_set_sink(sink, NULL);

@@ -49,7 +49,7 @@ struct unwinder {
 	struct {
 		VEC_OF(struct module)
 	} modules;
-	bool no_table; /* the last step had none */
+	bool no_table; /* for some frame of this stack there was none */
 };
 
 static void find_section(struct module *module, const char *name, struct section *section)
@@ -129,7 +129,11 @@ static const struct module *get_module(struct unwinder *unwinder, uint64_t addr)
 	module->end = found.end;
 	if (elf_open(&module->elf, found.path, NULL) < 0)
 		module->elf = open_in_memory(unwinder, &found);
-	if (module->elf && elf_bias(module->elf, found.start, found.file_offset, &module->bias)) {
+	if (module->elf && !elf_bias(module->elf, found.start, found.file_offset, &module->bias)) {
+		elf_close(module->elf);
+		module->elf = NULL;
+	}
+	if (module->elf) {
 		find_section(module, ".eh_frame_hdr", &module->frame_hdr);
 		find_section(module, ".eh_frame", &module->frame);
 		find_table(module);
@@ -154,7 +158,7 @@ static int find_proc_info(unw_addr_space_t space, unw_word_t ip, unw_proc_info_t
 					sizeof(unw_word_t);
 		ret = dwarf_search_unwind_table(space, ip, &table, info, need_unwind_info, ctx);
 	}
-	unwinder->no_table = ret < 0;
+	unwinder->no_table |= ret < 0;
 	return ret;
 }
 
@@ -290,19 +294,19 @@ static size_t unwinder_stack(struct unwinder *unwinder, const struct unwind_regs
 		return 0;
 	ips[count++] = regs->ip;
 	unwinder->regs = regs;
+	unwinder->no_table = false;
 	if (unw_init_remote(&cursor, unwinder->space, unwinder) < 0)
 		return count;
 	for (;;) {
 		unw_word_t ip = 0;
 		int ret;
 
-		unwinder->no_table = false;
 		ret = unw_step(&cursor);
 		if (ret > 0 && unw_get_reg(&cursor, UNW_REG_IP, &ip) < 0)
 			break;
 		if (ret == 0 || (ret > 0 && !ip)) {
-			/* Without a table libunwind tries the frame pointer, and takes its end
-			 * for the root. */
+			/* Where there is no table libunwind follows the frame pointer, which may
+			 * be none, and takes its end for the root. */
 			*complete = !unwinder->no_table;
 			break;
 		}

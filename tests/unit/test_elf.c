@@ -292,10 +292,11 @@ static size_t compare_lines(const char *path, uint64_t from, uint64_t to, uint64
 
 static void lines_are_addr2lines(void **state)
 {
-	struct elf_file *elf = open_elf(self);
+	struct elf_file *elf;
 	uint64_t text, size;
 
 	need("addr2line");
+	elf = open_elf(self);
 	assert_true(elf_section(elf, ".text", &text, &size));
 	elf_close(elf);
 	assert_true(compare_lines(self, text, text + size, 13, 0) > 200);
@@ -303,7 +304,7 @@ static void lines_are_addr2lines(void **state)
 
 static void lines_of_separate_debug_files(void **state)
 {
-	struct elf_file *elf = open_elf(libc_path);
+	struct elf_file *elf;
 	const char *file;
 	uint64_t text, size;
 	uint32_t line;
@@ -311,6 +312,7 @@ static void lines_of_separate_debug_files(void **state)
 	bool found;
 
 	need("addr2line");
+	elf = open_elf(libc_path);
 	assert_true(elf_section(elf, ".text", &text, &size));
 	assert_true(elf_symbol_by_name(elf, "qsort", &symbol));
 	found = elf_line(elf, symbol.vaddr, &file, &line);
@@ -324,19 +326,20 @@ static void lines_of_separate_debug_files(void **state)
 
 static void sections_are_readelfs(void **state)
 {
-	struct elf_file *elf = open_elf(libc_path);
+	struct elf_file *elf;
 	FILE *pipe;
 	char line[512];
 	size_t compared = 0;
 	uint64_t vaddr, size;
 
 	need("readelf");
+	elf = open_elf(libc_path);
 	pipe = tool("readelf -SW '%s' | sed 's/^ *\\[ *[0-9]*\\] //'", libc_path);
 	while (fgets(line, sizeof(line), pipe)) {
 		unsigned long long want_addr, off, want_size;
 		char name[128], type[64];
 
-		if (sscanf(line, ".%127s %63s %llx %llx %llx", name + 1, type, &want_addr, &off,
+		if (sscanf(line, ".%126s %63s %llx %llx %llx", name + 1, type, &want_addr, &off,
 			   &want_size) != 5)
 			continue;
 		name[0] = '.';

@@ -1,0 +1,50 @@
+/* Whatever calls itself an ELF file: opened, and asked everything that we ask of one. */
+#include "symbol/elf.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
+
+static int ask_function(const struct elf_symbol *symbol, void *ctx)
+{
+	struct elf_file *elf = ctx;
+	struct elf_symbol found;
+	const char *file;
+	uint32_t line;
+
+	if (!elf_symbol_at(elf, symbol->vaddr, &found))
+		__builtin_trap();
+	if (!elf_symbol_by_name(elf, symbol->name, &found))
+		__builtin_trap();
+	elf_line(elf, symbol->vaddr + symbol->size / 2, &file, &line);
+	return 0;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
+{
+	struct elf_file *elf;
+	struct elf_symbol symbol;
+	uint8_t id[ELF_BUILD_ID_MAX], buf[512];
+	uint64_t vaddr, size, bias;
+	const char *file;
+	uint32_t line;
+
+	if (len > 1 << 16 || elf_open_memory(&elf, data, len, NULL) < 0)
+		return 0;
+	elf_build_id(elf, id);
+	elf_machine(elf);
+	elf_is_position_independent(elf);
+	elf_bias(elf, 0x10000, 0x1000, &bias);
+	if (elf_section(elf, ".eh_frame_hdr", &vaddr, &size))
+		elf_read(elf, vaddr, buf, sizeof(buf));
+	for (uint64_t offset = 0; offset < len; offset += 1000)
+		if (elf_vaddr(elf, offset, &vaddr)) {
+			elf_read(elf, vaddr, buf, sizeof(buf));
+			elf_symbol_at(elf, vaddr, &symbol);
+			elf_line(elf, vaddr, &file, &line);
+		}
+	elf_each_function(elf, ask_function, elf);
+	elf_close(elf);
+	return 0;
+}

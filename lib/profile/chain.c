@@ -46,6 +46,7 @@ struct chains {
 	size_t python_count;
 	uint32_t lineage;
 	struct merge_item merged[NATIVE_MAX + PYTHON_MAX];
+	uint32_t frames[NATIVE_MAX + PYTHON_MAX];
 };
 
 struct chains *chains_new(struct profile *profile, struct jit *jit)
@@ -303,7 +304,6 @@ static size_t merge_trampolines(struct chains *chains)
 int chains_stack(struct chains *chains, const struct chain_sample *sample, uint32_t *stack,
 		 bool *cut, struct err *err)
 {
-	uint32_t at = 0;
 	size_t count, dropped = 0;
 
 	*cut = false;
@@ -316,18 +316,15 @@ int chains_stack(struct chains *chains, const struct chain_sample *sample, uint3
 	else
 		count = merge_trampolines(chains);
 	*cut |= dropped > 0;
-	while (count-- > 0) {
-		const struct merge_item *item = &chains->merged[count];
-		uint32_t frame = item->python
-					 ? python_frame(chains, &chains->python_frames[item->index])
-					 : chains->native_frames[item->index];
+	for (size_t i = 0; i < count; i++) {
+		const struct merge_item *item = &chains->merged[i];
 
-		if (frame == KEYED_NONE)
-			return err_nomem(err);
-		at = profile_add_stack(chains->profile, at, frame);
-		if (at == KEYED_NONE)
+		chains->frames[i] = item->python ? python_frame(chains,
+								&chains->python_frames[item->index])
+						 : chains->native_frames[item->index];
+		if (chains->frames[i] == KEYED_NONE)
 			return err_nomem(err);
 	}
-	*stack = at;
-	return 0;
+	*stack = stacks_add(&chains->profile->stacks, chains->frames, count);
+	return *stack == STACK_NONE ? err_nomem(err) : 0;
 }

@@ -12,17 +12,27 @@
  * dense from 0 and never change; items move when the array grows: keep ids, not pointers. Threads,
  * functions, frames, stacks and cells are all kept in one of these.
  */
+struct keyed_slot {
+	uint32_t next; /* id + 1; 0: free */
+	uint32_t tag;  /* of the key's hash: others are told apart without a look at the item */
+};
+
 struct keyed {
 	unsigned char *items;
-	uint32_t *slots; /* id + 1; 0 is free */
+	struct keyed_slot *slots;
 	uint32_t count, cap, slot_cap;
 	uint32_t item_size, key_size;
+	uint64_t (*hash)(const void *key); /* NULL: XXH3 */
 };
 
 /* Memory ran out, or there is no such key. */
 #define KEYED_NONE UINT32_MAX
 
 void keyed_init(struct keyed *keyed, size_t item_size, size_t key_size);
+/* With a hash of its own, where keys that follow each other should lie near each other: the low
+ * half chooses the place, the high half tells keys apart. */
+void keyed_init_hash(struct keyed *keyed, size_t item_size, size_t key_size,
+		     uint64_t (*hash)(const void *key));
 void keyed_fini(struct keyed *keyed);
 
 /* The id of the key, added where it was absent with the rest of the item zero. `added` may be

@@ -44,6 +44,7 @@ struct repeat {
 struct queued {
 	const void *frames; /* of a sample: its Python frames, or NULL */
 	uint64_t position;  /* nothing before it is needed by this record */
+	uint64_t hash;	    /* of a sample: hash_sample() */
 	uint32_t event;
 };
 
@@ -206,6 +207,26 @@ static int take_frames(struct loader *l, const struct record_sample *sample, uin
 	return rc == ERR_NOMEM ? rc : 0;
 }
 
+/* Of what makes a sample's stack, but for the maps of its process. */
+static uint64_t hash_sample(const struct record_sample *sample, uint16_t misc, const void *python)
+{
+	uint64_t words[] = {misc & PERF_RECORD_MISC_CPUMODE_MASK, sample->ip};
+	uint64_t hash = words[0];
+	struct py_raw_frames head;
+
+	if (sample->callchain_len)
+		hash = XXH3_64bits_withSeed(sample->callchain,
+					    sample->callchain_len * sizeof(uint64_t), hash);
+	else
+		hash = XXH3_64bits(words, sizeof(words));
+	if (python) {
+		memcpy(&head, python, sizeof(head));
+		hash = XXH3_64bits_withSeed(
+			python, sizeof(head) + head.count * sizeof(head.frames[0]), hash);
+	}
+	return hash;
+}
+
 static int take_sample(struct loader *l, const struct perf_event_header *record, uint64_t position,
 		       struct err *err)
 {
@@ -229,6 +250,9 @@ static int take_sample(struct loader *l, const struct perf_event_header *record,
 		queued.position = frames.position;
 	}
 	queued.event = (uint32_t)event;
+	queued.hash = hash_sample(&sample, record->misc, queued.frames);
+	/* By the time of its turn it is there. */
+	__builtin_prefetch(&l->repeats[queued.hash & (REPEATS - 1)]);
 	return enqueue(l, record, sample.id.time, &queued, err);
 }
 
@@ -349,26 +373,6 @@ static const struct task *find_task(struct loader *l, uint32_t pid, uint32_t tid
 	return task->thread == KEYED_NONE ? NULL : task;
 }
 
-static uint64_t hash_sample(const struct record_sample *sample, const struct chain_sample *in,
-			    uint32_t thread, uint32_t event)
-{
-	uint64_t words[] = {in->generation, (uint64_t)thread << 32 | event,
-			    in->cpumode & PERF_RECORD_MISC_CPUMODE_MASK, sample->ip};
-	uint64_t hash = XXH3_64bits(words, sample->callchain_len ? sizeof(words) - sizeof(words[0])
-								 : sizeof(words));
-	struct py_raw_frames head;
-
-	if (sample->callchain_len)
-		hash = XXH3_64bits_withSeed(sample->callchain,
-					    sample->callchain_len * sizeof(uint64_t), hash);
-	if (in->python) {
-		memcpy(&head, in->python, sizeof(head));
-		hash = XXH3_64bits_withSeed(
-			in->python, sizeof(head) + head.count * sizeof(head.frames[0]), hash);
-	}
-	return hash ? hash : 1;
-}
-
 static void count_frames(struct profile_summary *summary, const void *python)
 {
 	struct py_raw_frames head;
@@ -382,10 +386,11 @@ static void count_frames(struct profile_summary *summary, const void *python)
 
 /* Finds or makes the cell that the sample counts in. */
 static int find_cell(struct loader *l, const struct chain_sample *in, uint32_t thread,
-		     uint32_t event, uint32_t *cell, struct err *err)
+		     const struct queued *queued, uint32_t *cell, struct err *err)
 {
-	uint64_t hash = hash_sample(in->sample, in, thread, event);
-	struct repeat *repeat = &l->repeats[hash & (REPEATS - 1)];
+	struct repeat *repeat = &l->repeats[queued->hash & (REPEATS - 1)];
+	uint64_t words[] = {queued->hash, in->generation, (uint64_t)thread << 32 | queued->event};
+	uint64_t hash = XXH3_64bits(words, sizeof(words));
 
 	if (repeat->hash != hash) {
 		uint32_t stack;
@@ -394,7 +399,7 @@ static int find_cell(struct loader *l, const struct chain_sample *in, uint32_t t
 
 		if (rc < 0)
 			return rc;
-		*cell = profile_add_cell(l->profile, thread, stack, event);
+		*cell = profile_add_cell(l->profile, thread, stack, queued->event);
 		if (*cell == KEYED_NONE)
 			return err_nomem(err);
 		*repeat = (struct repeat){hash, *cell, cut};
@@ -433,7 +438,7 @@ static int apply_sample(struct loader *l, const struct perf_event_header *record
 		return err_nomem(err);
 	in.generation = task->generation;
 	in.python = queued->frames;
-	rc = find_cell(l, &in, task->thread, queued->event, &id, err);
+	rc = find_cell(l, &in, task->thread, queued, &id, err);
 	if (rc < 0)
 		return rc;
 	sample.period = period_of(attr, &sample);
@@ -504,6 +509,34 @@ static int read_build_ids(struct loader *l, struct err *err)
 	return rc;
 }
 
+static int decode_codes(struct loader *l, struct bytes section, struct err *err)
+{
+	return py_codes_decode(l->profile->codes, section, err);
+}
+
+static int decode_sources(struct loader *l, struct bytes section, struct err *err)
+{
+	return sources_decode(l->profile->sources, section, err);
+}
+
+static int decode_maps(struct loader *l, struct bytes section, struct err *err)
+{
+	return jit_load(&l->jit, section, err);
+}
+
+/* A section that is broken is counted; what came before the break stays. */
+static int read_section(struct loader *l, enum data_section id,
+			int (*decode)(struct loader *l, struct bytes section, struct err *err),
+			struct err *err)
+{
+	struct bytes section = data_section(l->file, id);
+	int rc = bytes_left(&section) ? decode(l, section, err) : 0;
+
+	if (rc == ERR_CORRUPT)
+		l->malformed++;
+	return rc == ERR_CORRUPT ? 0 : rc;
+}
+
 /* Sections and features; in pipe mode they are there only after the last record. */
 static int read_side_data(struct loader *l, struct err *err)
 {
@@ -511,20 +544,11 @@ static int read_side_data(struct loader *l, struct err *err)
 	int rc = read_build_ids(l, err);
 
 	if (rc >= 0)
-		rc = py_codes_decode(profile->codes, data_section(l->file, DATA_SECTION_CODE), err);
-	if (rc == ERR_CORRUPT) {
-		l->malformed++;
-		rc = 0;
-	}
+		rc = read_section(l, DATA_SECTION_CODE, decode_codes, err);
 	if (rc >= 0)
-		rc = sources_decode(profile->sources, data_section(l->file, DATA_SECTION_SOURCE),
-				    err);
-	if (rc == ERR_CORRUPT) {
-		l->malformed++;
-		rc = 0;
-	}
+		rc = read_section(l, DATA_SECTION_SOURCE, decode_sources, err);
 	if (rc >= 0)
-		rc = jit_load(&l->jit, data_section(l->file, DATA_SECTION_PERFMAP), err);
+		rc = read_section(l, DATA_SECTION_PERFMAP, decode_maps, err);
 	return rc < 0 ? rc : profile_read_meta(profile, l->file, err);
 }
 

@@ -1,5 +1,6 @@
 #include "profile/store.h"
 
+#include "base/map.h"
 #include "perfmap/code.h"
 #include "perfmap/source.h"
 #include "process/process.h"
@@ -8,9 +9,19 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* New stacks have ids in sequence, and so have their cells: a thread's cells of four stacks share
+ * a cache line of slots. */
+static uint64_t hash_cell(const void *key)
+{
+	const struct profile_cell *cell = key;
+	uint64_t group = map_mix(cell->stack / 4, cell->thread);
+
+	group ^= (uint64_t)(cell->stack << 3 ^ cell->event) << 32;
+	return (group & ~(uint64_t)7) | (cell->stack & 3) << 1 | (cell->event & 1);
+}
+
 struct profile *profile_new(void)
 {
-	static const struct profile_stack empty = {.frame = UINT32_MAX};
 	struct profile *profile = calloc(1, sizeof(*profile));
 
 	if (!profile)
@@ -19,14 +30,14 @@ struct profile *profile_new(void)
 	keyed_init(&profile->threads, sizeof(struct profile_thread), sizeof(struct profile_thread));
 	keyed_init(&profile->functions, sizeof(struct function_item), FUNCTION_KEY_SIZE);
 	keyed_init(&profile->frames, sizeof(struct frame_item), sizeof(struct frame_key));
-	keyed_init(&profile->stacks, sizeof(struct profile_stack), sizeof(struct profile_stack));
-	keyed_init(&profile->cells, sizeof(struct profile_cell), 3 * sizeof(uint32_t));
+	keyed_init_hash(&profile->cells, sizeof(struct profile_cell), 3 * sizeof(uint32_t),
+			hash_cell);
 	keyed_init(&profile->codes_seen, sizeof(struct code_key), sizeof(struct code_key));
 	profile->processes = process_table_new();
 	profile->codes = py_codes_new(&profile->strings);
 	profile->sources = sources_new();
 	if (!profile->processes || !profile->codes || !profile->sources ||
-	    keyed_add(&profile->stacks, &empty, NULL) != 0) {
+	    !stacks_init(&profile->stacks)) {
 		profile_free(profile);
 		return NULL;
 	}
@@ -44,7 +55,7 @@ void profile_free(struct profile *profile)
 	vec_fini(&profile->events);
 	keyed_fini(&profile->codes_seen);
 	keyed_fini(&profile->cells);
-	keyed_fini(&profile->stacks);
+	stacks_fini(&profile->stacks);
 	keyed_fini(&profile->frames);
 	keyed_fini(&profile->functions);
 	keyed_fini(&profile->threads);
@@ -65,13 +76,6 @@ uint32_t profile_add_frame(struct profile *profile, enum frame_origin origin, ui
 	struct frame_key key = {origin, owner, addr};
 
 	return keyed_add(&profile->frames, &key, NULL);
-}
-
-uint32_t profile_add_stack(struct profile *profile, uint32_t parent, uint32_t frame)
-{
-	struct profile_stack key = {parent, frame};
-
-	return keyed_add(&profile->stacks, &key, NULL);
 }
 
 uint32_t profile_add_cell(struct profile *profile, uint32_t thread, uint32_t stack, uint32_t event)
@@ -147,7 +151,7 @@ size_t profile_frame_count(const struct profile *profile)
 
 size_t profile_stack_count(const struct profile *profile)
 {
-	return profile->stacks.count;
+	return profile->stacks.nodes.len;
 }
 
 size_t profile_cell_count(const struct profile *profile)
@@ -177,7 +181,7 @@ const struct profile_frame *profile_frame(const struct profile *profile, uint32_
 
 const struct profile_stack *profile_stack(const struct profile *profile, uint32_t stack)
 {
-	return keyed_at(&profile->stacks, stack);
+	return &profile->stacks.nodes.items[stack];
 }
 
 const struct profile_cell *profile_cell(const struct profile *profile, size_t cell)

@@ -6,6 +6,7 @@
 #include "base/vec.h"
 #include "profile/keyed.h"
 #include "profile/profile.h"
+#include "profile/stacks.h"
 
 /*
  * The inside of a profile, shared by the files of this folder only.
@@ -50,10 +51,10 @@ struct function_item {
 
 struct profile {
 	struct intern strings;
-	struct keyed threads;	 /* struct profile_thread */
-	struct keyed functions;	 /* struct function_item */
-	struct keyed frames;	 /* struct frame_item */
-	struct keyed stacks;	 /* struct profile_stack */
+	struct keyed threads;	/* struct profile_thread */
+	struct keyed functions; /* struct function_item */
+	struct keyed frames;	/* struct frame_item */
+	struct stacks stacks;
 	struct keyed cells;	 /* struct profile_cell */
 	struct keyed codes_seen; /* struct code_key */
 	struct {
@@ -74,7 +75,6 @@ struct profile *profile_new(void);
 uint32_t profile_add_thread(struct profile *profile, uint32_t pid, uint32_t tid, const char *comm);
 uint32_t profile_add_frame(struct profile *profile, enum frame_origin origin, uint32_t owner,
 			   uint64_t addr);
-uint32_t profile_add_stack(struct profile *profile, uint32_t parent, uint32_t frame);
 uint32_t profile_add_cell(struct profile *profile, uint32_t thread, uint32_t stack, uint32_t event);
 
 /* `size` is kept when the function is new. Text ids may be INTERN_NONE: then memory ran out. */

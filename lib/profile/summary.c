@@ -108,12 +108,12 @@ struct stack_facts {
 
 static struct stack_facts *find_facts(const struct profile *profile)
 {
-	struct stack_facts *facts = malloc(profile->stacks.count * sizeof(*facts));
+	struct stack_facts *facts = malloc(profile->stacks.nodes.len * sizeof(*facts));
 
 	if (!facts)
 		return NULL;
 	facts[0] = (struct stack_facts){.python = UINT32_MAX};
-	for (uint32_t i = 1; i < profile->stacks.count; i++) {
+	for (uint32_t i = 1; i < profile->stacks.nodes.len; i++) {
 		const struct profile_stack *stack = profile_stack(profile, i);
 		const struct frame_item *item = profile_frame_item(profile, stack->frame);
 		const struct profile_function *function = profile_function(profile,

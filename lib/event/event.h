@@ -31,18 +31,20 @@ void event_list_fini(struct event_list *list);
 
 /*
  * Parses one -e argument and appends: "cycles,cache-misses", "{a,b}:u", "sched:sched_switch",
- * "r1a8", "cpu/event=0x3c,umask=0/", "skl::INST_RETIRED:u". Names resolve in the order of
- * design: sysfs PMUs, generic names, tracepoints, libpfm4, raw. An unknown name is ERR_USAGE and
- * the hint suggests the nearest one.
+ * "r1a8", "cpu/event=0x3c,umask=0/", "skl::INST_RETIRED:u". A name with slashes is sysfs's, one
+ * with "::" libpfm4's; others are looked for among the generic names, the events that sysfs lists,
+ * raw codes, tracepoints and libpfm4's, in this order. An unknown name is ERR_USAGE and the hint
+ * suggests the nearest ones. On failure the list is as it was.
  */
 int event_parse(struct event_list *list, const char *text, struct err *err);
 
 /*
- * Tries each event once on this machine (pid 0, disabled). Hardware cycles that do not exist
- * become cpu-clock under that name; what else does not exist is dropped; each with one log_info()
- * line; duplicates that arise are dropped too. A list that ends up empty is ERR_UNSUPPORTED and
- * the hint says what to use. A permission problem is ERR_PERMISSION with the remedies: for
- * exclude_kernel enough, the event silently gets ":u" with one line (as perf does).
+ * Tries each event once on this machine (pid 0, disabled, sampling by the attr's period or, where
+ * it has none, by a long one); groups that do not fit on the counters are split. Hardware cycles
+ * that do not exist become cpu-clock under that name; what else does not exist is dropped; each
+ * with one log_info() line; duplicates that arise are dropped too. A list that ends up empty is
+ * ERR_UNSUPPORTED and the hint says what to use. A permission problem is ERR_PERMISSION with the
+ * remedies: for exclude_kernel enough, the event silently gets ":u" with one line (as perf does).
  */
 int event_list_probe(struct event_list *list, struct err *err);
 

@@ -246,7 +246,7 @@ static bool raw_string_body(struct bytes *raw, struct raw_string *string, uint8_
 
 	if (string->len && !kind_is_known(string->kind))
 		return false;
-	if (size > PY_STRING_BYTES_MAX) {
+	if (size >= PY_STRING_BYTES_MAX) { /* it may have been cut */
 		size = PY_STRING_BYTES_MAX;
 		*missing |= string->bit;
 	}
@@ -478,6 +478,8 @@ int py_codes_decode(struct py_codes *codes, struct bytes section, struct err *er
 			       version);
 	ret = decode_strings(&section, &blobs, err);
 	count = bytes_u32(&section);
+	if (!ret && section.bad)
+		ret = err_set(err, ERR_CORRUPT, "the recorded code objects are cut short");
 	for (uint32_t i = 0; !ret && i < count; i++)
 		ret = decode_code(codes, &section, &blobs, err);
 	vec_fini(&blobs);

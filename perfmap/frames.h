@@ -51,8 +51,9 @@ struct py_raw_frames {
 /*
  * A code object, sent once when first seen, before the frames that name it. Strings are the bytes
  * of the PyUnicode objects: kind 1 Latin-1, 2 UCS-2, 4 UCS-4; `len` counts units,
- * of which no more than PY_STRING_BYTES_MAX bytes are there: a longer string was cut. What could
- * not be read has PY_CODE_MISSING_* set, and the recorder is asked to read it from the process.
+ * at most PY_STRING_BYTES_MAX bytes of them: a string that fills these may have been cut. What
+ * could not be read has PY_CODE_MISSING_* set, and the recorder is asked to read it from the
+ * process.
  */
 #define PY_CODE_MISSING_NAME 1u
 #define PY_CODE_MISSING_QUALNAME 2u

@@ -1,0 +1,317 @@
+#include "perfmap/code.h"
+
+#include "base/text.h"
+#include "perfmap/frames.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+struct fixture {
+	struct intern strings;
+	struct py_codes *codes;
+};
+
+static void fixture_init(struct fixture *f)
+{
+	intern_init(&f->strings);
+	f->codes = py_codes_new(&f->strings);
+	assert_non_null(f->codes);
+}
+
+static void fixture_fini(struct fixture *f)
+{
+	py_codes_free(f->codes);
+	intern_fini(&f->strings);
+}
+
+static const char *text(const struct fixture *f, uint32_t id)
+{
+	return intern_text(&f->strings, id, NULL);
+}
+
+/* Writes a record as the walker does. */
+struct raw {
+	struct py_raw_code head;
+	struct strbuf body;
+};
+
+static void raw_init(struct raw *raw, uint64_t code, uint8_t minor)
+{
+	*raw = (struct raw){.head = {.magic = PY_RAW_CODE,
+				     .lineage = 3,
+				     .code = code,
+				     .fingerprint = 0xabcd,
+				     .firstlineno = 10,
+				     .minor = minor,
+				     .pid = 77}};
+}
+
+static void raw_string(struct raw *raw, struct py_raw_string *string, unsigned int kind,
+		       const void *units, uint32_t len)
+{
+	string->kind = (uint8_t)kind;
+	string->len = len;
+	strbuf_add(&raw->body, units, len * kind);
+	strbuf_pad(&raw->body, 8);
+}
+
+static void raw_table(struct raw *raw, const void *table, uint32_t len)
+{
+	raw->head.table_len = len;
+	strbuf_add(&raw->body, table, len);
+	strbuf_pad(&raw->body, 8);
+}
+
+static void raw_end(struct raw *raw, struct strbuf *record)
+{
+	strbuf_reset(record);
+	strbuf_add(record, &raw->head, sizeof(raw->head));
+	if (raw->body.len)
+		strbuf_add(record, raw->body.buf, raw->body.len);
+	strbuf_fini(&raw->body);
+}
+
+static const uint8_t table_11[] = {0xf8, 0xd8, 0, 0, 0x81, 0, 0xe8, 0x0a}; /* -, 11, 11, 16 */
+
+static void simple(struct strbuf *record, uint64_t code)
+{
+	struct raw raw;
+
+	raw_init(&raw, code, 11);
+	raw_string(&raw, &raw.head.name, 1, "f", 1);
+	raw_string(&raw, &raw.head.qualname, 1, "A.f", 3);
+	raw_string(&raw, &raw.head.filename, 1, "/a/b.py", 7);
+	raw_table(&raw, table_11, sizeof(table_11));
+	raw_end(&raw, record);
+}
+
+static void test_raw(void **state)
+{
+	struct strbuf record = {0};
+	const struct py_code *code;
+	struct fixture f;
+	int index;
+
+	fixture_init(&f);
+	simple(&record, 0x1000);
+	assert_int_equal(py_codes_add_raw(f.codes, bytes_of(record.buf, record.len), NULL), 0);
+	assert_int_equal(py_codes_add_raw(f.codes, bytes_of(record.buf, record.len), NULL), 0);
+	assert_int_equal(py_codes_count(f.codes), 1);
+	index = py_codes_find(f.codes, 3, 0x1000, 0xabcd);
+	assert_int_equal(index, 0);
+	assert_int_equal(py_codes_find(f.codes, 4, 0x1000, 0xabcd), -1);
+	assert_int_equal(py_codes_find(f.codes, 3, 0x1008, 0xabcd), -1);
+	assert_int_equal(py_codes_find(f.codes, 3, 0x1000, 0xabce), -1);
+	code = py_codes_get(f.codes, index);
+	assert_string_equal(text(&f, code->name), "f");
+	assert_string_equal(text(&f, code->qualname), "A.f");
+	assert_string_equal(text(&f, code->filename), "/a/b.py");
+	assert_int_equal(code->firstlineno, 10);
+	assert_int_equal(code->minor, 11);
+	assert_int_equal(code->missing, 0);
+	assert_int_equal(py_codes_line(f.codes, index, 0), 0);
+	assert_int_equal(py_codes_line(f.codes, index, 2), 11);
+	assert_int_equal(py_codes_line(f.codes, index, 6), 11);
+	assert_int_equal(py_codes_line(f.codes, index, 8), 16);
+	assert_int_equal(py_codes_line(f.codes, index, 0), 0);
+	assert_int_equal(py_codes_line(f.codes, index, 10), 0);
+	assert_int_equal(py_codes_line(f.codes, index, PY_INSTR_MASK), 0);
+	assert_int_equal(py_codes_line(f.codes, -1, 0), 0);
+	assert_int_equal(py_codes_line(f.codes, 1, 0), 0);
+	assert_null(py_codes_get(f.codes, 1));
+	strbuf_fini(&record);
+	fixture_fini(&f);
+}
+
+static void test_strings(void **state)
+{
+	static const uint16_t ucs2[] = {'n', 0x4e2d, 0xd800};
+	static const uint32_t ucs4[] = {0x1f40d, 'x'};
+	const struct py_code *code;
+	struct strbuf record = {0};
+	struct fixture f;
+	struct raw raw;
+
+	fixture_init(&f);
+	raw_init(&raw, 8, 12);
+	raw_string(&raw, &raw.head.name, 1, "na\xefve", 5);
+	raw_string(&raw, &raw.head.qualname, 2, ucs2, 3);
+	raw_string(&raw, &raw.head.filename, 4, ucs4, 2);
+	raw_table(&raw, "", 0);
+	raw_end(&raw, &record);
+	assert_int_equal(py_codes_add_raw(f.codes, bytes_of(record.buf, record.len), NULL), 0);
+	code = py_codes_get(f.codes, 0);
+	assert_string_equal(text(&f, code->name), "na\xc3\xafve");
+	assert_string_equal(text(&f, code->qualname), "n\xe4\xb8\xad\xef\xbf\xbd");
+	assert_string_equal(text(&f, code->filename), "\xf0\x9f\x90\x8dx");
+	/* <= 3.10 has no qualified name */
+	raw_init(&raw, 16, 10);
+	raw_string(&raw, &raw.head.name, 1, "old", 3);
+	raw.head.missing = PY_CODE_MISSING_QUALNAME;
+	raw_end(&raw, &record);
+	assert_int_equal(py_codes_add_raw(f.codes, bytes_of(record.buf, record.len), NULL), 0);
+	code = py_codes_get(f.codes, 1);
+	assert_string_equal(text(&f, code->qualname), "old");
+	assert_int_equal(code->missing, 0);
+	strbuf_fini(&record);
+	fixture_fini(&f);
+}
+
+/* What was missing or cut is gained later; what is there is not lost. */
+static void test_gain(void **state)
+{
+	struct strbuf record = {0};
+	const struct py_code *code;
+	char longest[PY_STRING_BYTES_MAX + 1];
+	struct fixture f;
+	struct raw raw;
+
+	fixture_init(&f);
+	memset(longest, 'q', sizeof(longest));
+	raw_init(&raw, 0x1000, 11);
+	raw.head.missing = PY_CODE_MISSING_TABLE | PY_CODE_MISSING_NAME;
+	raw_string(&raw, &raw.head.qualname, 1, longest, PY_STRING_BYTES_MAX);
+	raw_string(&raw, &raw.head.filename, 1, "/f.py", 5);
+	raw_end(&raw, &record);
+	assert_int_equal(py_codes_add_raw(f.codes, bytes_of(record.buf, record.len), NULL), 0);
+	code = py_codes_get(f.codes, 0);
+	assert_int_equal(code->missing,
+			 PY_CODE_MISSING_TABLE | PY_CODE_MISSING_NAME | PY_CODE_MISSING_QUALNAME);
+	assert_int_equal(strlen(text(&f, code->qualname)), PY_STRING_BYTES_MAX);
+	assert_int_equal(py_codes_line(f.codes, 0, 2), 0);
+	simple(&record, 0x1000);
+	assert_int_equal(py_codes_add_raw(f.codes, bytes_of(record.buf, record.len), NULL), 0);
+	assert_int_equal(py_codes_count(f.codes), 1);
+	assert_int_equal(code->missing, 0);
+	assert_string_equal(text(&f, code->name), "f");
+	assert_string_equal(text(&f, code->qualname), "A.f");
+	assert_string_equal(text(&f, code->filename), "/f.py");
+	assert_int_equal(py_codes_line(f.codes, 0, 2), 11);
+	strbuf_fini(&record);
+	fixture_fini(&f);
+}
+
+static void test_raw_broken(void **state)
+{
+	struct strbuf record = {0};
+	struct fixture f;
+	size_t need;
+
+	fixture_init(&f);
+	simple(&record, 0x1000);
+	need = record.len;
+	for (size_t cut = 0; cut < need; cut++) {
+		void *exact = malloc(cut ? cut : 1);
+
+		memcpy(exact, record.buf, cut);
+		assert_int_equal(py_codes_add_raw(f.codes, bytes_of(exact, cut), NULL),
+				 ERR_CORRUPT);
+		free(exact);
+	}
+	assert_int_equal(py_codes_count(f.codes), 0);
+	record.buf[offsetof(struct py_raw_code, name)] = 3; /* kind */
+	assert_int_equal(py_codes_add_raw(f.codes, bytes_of(record.buf, record.len), NULL),
+			 ERR_CORRUPT);
+	simple(&record, 0x1000);
+	memset(record.buf + offsetof(struct py_raw_code, name.len), 0xff, 4);
+	assert_int_equal(py_codes_add_raw(f.codes, bytes_of(record.buf, record.len), NULL),
+			 ERR_CORRUPT);
+	simple(&record, 0x1000);
+	memset(record.buf + offsetof(struct py_raw_code, table_len), 0xff, 4);
+	assert_int_equal(py_codes_add_raw(f.codes, bytes_of(record.buf, record.len), NULL),
+			 ERR_CORRUPT);
+	record.buf[0] ^= 1;
+	assert_int_equal(py_codes_add_raw(f.codes, bytes_of(record.buf, record.len), NULL),
+			 ERR_CORRUPT);
+	strbuf_fini(&record);
+	fixture_fini(&f);
+}
+
+/* A record of a machine of the other byte order. */
+static void test_raw_swapped(void **state)
+{
+	static const uint16_t name[] = {0x2d4e}; /* U+4E2D, turned around */
+	struct strbuf record = {0};
+	struct bytes view;
+	struct fixture f;
+	struct raw raw;
+
+	fixture_init(&f);
+	raw_init(&raw, __builtin_bswap64(0x1000), 12);
+	raw_string(&raw, &raw.head.name, 2, name, 1);
+	raw.head.magic = __builtin_bswap32(raw.head.magic);
+	raw.head.lineage = __builtin_bswap32(3);
+	raw.head.fingerprint = __builtin_bswap32(0xabcd);
+	raw.head.firstlineno = __builtin_bswap32(10);
+	raw.head.name.len = __builtin_bswap32(1);
+	raw_end(&raw, &record);
+	view = bytes_of(record.buf, record.len);
+	view.swap = true;
+	assert_int_equal(py_codes_add_raw(f.codes, view, NULL), 0);
+	assert_int_equal(py_codes_find(f.codes, 3, 0x1000, 0xabcd), 0);
+	assert_string_equal(text(&f, py_codes_get(f.codes, 0)->name), "\xe4\xb8\xad");
+	strbuf_fini(&record);
+	fixture_fini(&f);
+}
+
+static void test_section(void **state)
+{
+	struct strbuf record = {0}, section = {0};
+	struct fixture f, back;
+	uint8_t only[100] = {0};
+
+	fixture_init(&f);
+	for (uint64_t i = 0; i < 100; i++) {
+		simple(&record, 0x1000 + 8 * i);
+		assert_int_equal(py_codes_add_raw(f.codes, bytes_of(record.buf, record.len), NULL),
+				 0);
+	}
+	assert_int_equal(py_codes_count(f.codes), 100);
+	only[5] = only[99] = 1;
+	assert_int_equal(py_codes_encode(f.codes, only, &section), 0);
+	fixture_init(&back);
+	assert_int_equal(py_codes_decode(back.codes, bytes_of(section.buf, section.len), NULL), 0);
+	assert_int_equal(py_codes_count(back.codes), 2);
+	assert_int_equal(py_codes_find(back.codes, 3, 0x1000 + 8 * 99, 0xabcd), 1);
+	assert_string_equal(text(&back, py_codes_get(back.codes, 1)->qualname), "A.f");
+	assert_string_equal(text(&back, py_codes_get(back.codes, 1)->filename), "/a/b.py");
+	assert_int_equal(py_codes_get(back.codes, 1)->missing, 0);
+	assert_int_equal(py_codes_line(back.codes, 1, 8), 16);
+	fixture_fini(&back);
+	for (size_t cut = 0; cut < section.len; cut++) {
+		fixture_init(&back);
+		assert_int_equal(py_codes_decode(back.codes, bytes_of(section.buf, cut), NULL),
+				 ERR_CORRUPT);
+		fixture_fini(&back);
+	}
+	strbuf_reset(&section);
+	assert_int_equal(py_codes_encode(f.codes, NULL, &section), 0);
+	fixture_init(&back);
+	assert_int_equal(py_codes_decode(back.codes, bytes_of(section.buf, section.len), NULL), 0);
+	assert_int_equal(py_codes_count(back.codes), 100);
+	section.buf[0] = 7;
+	assert_int_equal(py_codes_decode(back.codes, bytes_of(section.buf, section.len), NULL),
+			 ERR_UNSUPPORTED);
+	fixture_fini(&back);
+	fixture_fini(&f);
+	strbuf_fini(&section);
+	strbuf_fini(&record);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_raw),	    cmocka_unit_test(test_strings),
+		cmocka_unit_test(test_gain),	    cmocka_unit_test(test_raw_broken),
+		cmocka_unit_test(test_raw_swapped), cmocka_unit_test(test_section),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

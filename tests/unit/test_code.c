@@ -2,6 +2,10 @@
 
 #include "base/text.h"
 #include "perfmap/frames.h"
+#include "perfmap/runtime.h"
+#include "perfmap/walk.h"
+
+#include "live_python.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -305,12 +309,145 @@ static void test_section(void **state)
 	strbuf_fini(&record);
 }
 
+/*
+ * Functions with names of each kind of string, a name longer than the walker sends, and a str that
+ * is not compact (an instance of a subclass). The oracle is the interpreter itself: each line is
+ * the address, the first line, name, qualified name, file name, and pairs of offset and line.
+ */
+static const char script[] =
+	"import sys, os\n"
+	"long = 'L' * 3000\n"
+	"class S(str): pass\n"
+	"src = 'def %s():\\n  a = [1,\\n  2]\\n  return max(\\n   a)\\n'\n"
+	"fs = []\n"
+	"for name, file in (('plain', '/a/b.py'), ('na\\xefve', '/l\\xe9.py'), ('\\u4e2d\\u6587', "
+	"'/u2\\u4e2d'),\n"
+	"                   (long, '/x' * 2000), ('f', '/\\U0001f40d/s.py'), ('g', "
+	"S('/sub.py'))):\n"
+	"    ns = {}\n"
+	"    exec(compile(src % name, file, 'exec'), ns)\n"
+	"    f = ns[name]\n"
+	"    code = f.__code__.replace(co_filename=file)\n"
+	"    fs.append(code)\n"
+	"def nested():\n"
+	"    def inner(): pass\n"
+	"    return inner\n"
+	"fs.append(nested().__code__)\n"
+	"h = lambda s: s.encode().hex()\n"
+	"for c in fs:\n"
+	"    t = ' '.join('%d %d' % (s, l or 0) for s, e, l in c.co_lines())\n"
+	"    print(id(c), c.co_firstlineno, h(c.co_name), h(c.co_qualname), h(c.co_filename), t)\n"
+	"print('end', flush=True)\n"
+	"sys.stdin.read()\n"
+	"import time; time.sleep(60)\n";
+
+static void check_hex(const struct fixture *f, uint32_t id, const char *hex)
+{
+	size_t len;
+	const char *got = intern_text(&f->strings, id, &len);
+
+	assert_int_equal(len * 2, strlen(hex));
+	for (size_t i = 0; i < len; i++) {
+		unsigned int byte;
+
+		assert_int_equal(sscanf(hex + 2 * i, "%2x", &byte), 1);
+		assert_int_equal((unsigned char)got[i], byte);
+	}
+}
+
+static void check_live_code(struct fixture *f, const struct memory *memory,
+			    const struct py_layout *layout, char *line)
+{
+	char *save = NULL, *field[5], *at;
+	const struct py_code *code;
+	uint32_t fingerprint;
+	struct err err = {0};
+	uint64_t addr;
+	int index;
+
+	for (int i = 0; i < 5; i++) {
+		field[i] = strtok_r(i ? NULL : line, " ", &save);
+		assert_non_null(field[i]);
+	}
+	addr = strtoull(field[0], NULL, 10);
+	assert_int_equal(py_code_fingerprint(layout, memory, addr, &fingerprint), 0);
+	assert_int_equal(py_codes_read(f->codes, memory, layout, 1, addr, fingerprint ^ 1, &err),
+			 ERR_NOT_FOUND);
+	if (py_codes_read(f->codes, memory, layout, 1, addr, fingerprint, &err))
+		fail_msg("3.%u %s: %s", layout->minor, field[2], err.text);
+	index = py_codes_find(f->codes, 1, addr, fingerprint);
+	assert_true(index >= 0);
+	code = py_codes_get(f->codes, index);
+	assert_int_equal(code->missing, 0);
+	assert_int_equal(code->firstlineno, atoi(field[1]));
+	check_hex(f, code->name, field[2]);
+	check_hex(f, code->qualname, field[3]);
+	check_hex(f, code->filename, field[4]);
+	while ((at = strtok_r(NULL, " ", &save))) {
+		uint32_t offset = (uint32_t)atoi(at);
+
+		at = strtok_r(NULL, " ", &save);
+		assert_non_null(at);
+		assert_int_equal(py_codes_line(f->codes, index, offset), atoi(at));
+	}
+}
+
+static void check_live(const char *python, int minor)
+{
+	static char line[1 << 16];
+	struct runtime_cache *cache = runtime_cache_new();
+	struct memory_process memory_process;
+	struct runtime_info info = {0};
+	struct py_process process;
+	struct live_child child;
+	struct memory memory;
+	struct fixture f;
+	size_t count = 0;
+
+	assert_true(live_child_start(&child, python, script));
+	fixture_init(&f);
+	memory_process_init(&memory_process, child.pid);
+	memory = memory_of_process(&memory_process);
+	while (live_child_line(&child, line, sizeof(line)) && strcmp(line, "end")) {
+		if (!count++)
+			assert_int_equal(runtime_find(cache, child.pid, &process, &info, NULL),
+					 RUNTIME_READY);
+		check_live_code(&f, &memory, &process.layout, line);
+	}
+	assert_int_equal(count, 7);
+	print_message("CPython 3.%d: %zu code objects read\n", minor, py_codes_count(f.codes));
+	live_child_stop(&child);
+	memory_process_fini(&memory_process);
+	runtime_cache_free(cache);
+	fixture_fini(&f);
+}
+
+static void test_read_live(void **state)
+{
+	struct live_pythons pythons;
+	size_t done = 0;
+
+	live_pythons_find(&pythons);
+	for (size_t i = 0; i < pythons.count; i++) {
+		if (pythons.minor[i] < 11 || pythons.minor[i] > 13)
+			continue;
+		check_live(pythons.path[i], pythons.minor[i]);
+		done++;
+	}
+	live_pythons_free(&pythons);
+	if (!done) {
+		print_message("no CPython 3.11 to 3.13 was found\n");
+		skip();
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_raw),	    cmocka_unit_test(test_strings),
 		cmocka_unit_test(test_gain),	    cmocka_unit_test(test_raw_broken),
 		cmocka_unit_test(test_raw_swapped), cmocka_unit_test(test_section),
+		cmocka_unit_test(test_read_live),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

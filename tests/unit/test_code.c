@@ -398,8 +398,8 @@ static void check_live(const char *python, int minor)
 	struct runtime_cache *cache = runtime_cache_new();
 	struct memory_process memory_process;
 	struct runtime_info info = {0};
-	struct py_process process;
-	struct live_child child;
+	struct py_process process = {0};
+	struct live_child child = {0};
 	struct memory memory;
 	struct fixture f;
 	size_t count = 0;

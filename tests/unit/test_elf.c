@@ -205,6 +205,43 @@ static void symbols_at_addresses_are_nms(void **state)
 	}
 }
 
+/* A stripped library: its local functions come from the separate debug file, as nm reads it. */
+static void symbols_of_separate_debug_files(void **state)
+{
+	struct elf_file *elf;
+	struct elf_symbol symbol;
+	char path[256] = "/usr/lib/debug/.build-id/", line[512], name[256], type;
+	unsigned long long value, size;
+	uint8_t id[ELF_BUILD_ID_MAX];
+	size_t len, compared = 0, at;
+	FILE *pipe;
+
+	need("nm");
+	elf = open_elf(libc_path);
+	len = elf_build_id(elf, id);
+	at = strlen(path);
+	for (size_t i = 0; i < len; i++)
+		at += (size_t)sprintf(path + at, i ? "%02x" : "%02x/", id[i]);
+	strcpy(path + at, ".debug");
+	if (access(path, R_OK) != 0) {
+		elf_close(elf);
+		print_message("no debug file for %s\n", libc_path);
+		skip();
+	}
+	pipe = tool("nm -S --defined-only '%s' | grep ' t '", path);
+	while (fgets(line, sizeof(line), pipe)) {
+		if (sscanf(line, "%llx %llx %c %255s", &value, &size, &type, name) != 4 || !size)
+			continue;
+		assert_true(elf_symbol_at(elf, value + size / 2, &symbol));
+		compared += symbol.vaddr == value && strcmp(symbol.name, name) == 0;
+	}
+	pclose(pipe);
+	print_message("%zu local functions of %s\n", compared, path);
+	assert_true(compared > 500);
+	assert_true(elf_symbol_by_name(elf, "__restore_rt", &symbol));
+	elf_close(elf);
+}
+
 struct walk {
 	uint64_t last;
 	size_t count;
@@ -510,6 +547,7 @@ int main(void)
 		cmocka_unit_test(build_ids_are_readelfs),
 		cmocka_unit_test(names_are_nms),
 		cmocka_unit_test(symbols_at_addresses_are_nms),
+		cmocka_unit_test(symbols_of_separate_debug_files),
 		cmocka_unit_test(walks_functions),
 		cmocka_unit_test(lines_are_addr2lines),
 		cmocka_unit_test(lines_of_separate_debug_files),

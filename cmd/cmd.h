@@ -45,13 +45,14 @@ void command_help(FILE *out, const struct command *command);
 /* Lines of log.h go to stderr: -q shows warnings only, -v all. */
 void command_verbosity(int quiet, int verbose);
 
-/* Ends output on stdout: an error such as a full disk becomes a message and status 1; a reader that
- * went away (EPIPE) is quiet. Returns the status. */
+/* Ends output on stdout: an error such as a full disk becomes a message and status 1. Returns the
+ * status. */
 int command_finish_output(int status);
 
+int cmd_record(int argc, const char **argv);
 int cmd_version(int argc, const char **argv);
 int cmd_help(int argc, const char **argv);
 
-extern const struct poptOption version_options[], help_options[];
+extern const struct poptOption record_options[], version_options[], help_options[];
 
 #endif

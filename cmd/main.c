@@ -1,17 +1,18 @@
 #include "cmd/cmd.h"
 
-#include "base/log.h"
-
-#include <errno.h>
 #include <locale.h>
-#include <signal.h>
-#include <stdarg.h>
 #include <string.h>
-#include <unistd.h>
 
+static const char *const record_examples[] = {
+	"pyperf record -- python3 train.py",
+	"pyperf record -e cycles,cache-misses -F 4999 -o train.data -- python3 train.py",
+	NULL,
+};
 static const char *const no_examples[] = {NULL};
 
 const struct command commands[] = {
+	{"record", "[OPTIONS] [--] COMMAND [ARG...]", "run a program and sample it", cmd_record,
+	 record_options, record_examples},
 	{"version", "", "show the version and the features compiled in", cmd_version,
 	 version_options, no_examples},
 	{"help", "[COMMAND]", "explain a command", cmd_help, help_options, no_examples},
@@ -31,8 +32,6 @@ int main(int argc, const char **argv)
 	const struct command *command;
 
 	setlocale(LC_CTYPE, "");
-	/* A pager that quits early shows as EPIPE in command_finish_output(). */
-	signal(SIGPIPE, SIG_IGN);
 	command_verbosity(0, 0);
 	if (argc < 2) {
 		cmd_help(1, argv);

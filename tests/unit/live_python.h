@@ -137,6 +137,8 @@ static inline bool live_child_start(struct live_child *child, const char *python
 		return false;
 	child->pid = fork();
 	if (child->pid == 0) {
+		/* A group of its own, so that what it forks ends with it. */
+		setpgid(0, 0);
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		dup2(ends[1], STDOUT_FILENO);
 		execl(python, python, "-I", "-S", "-c", script, (char *)NULL);
@@ -158,7 +160,8 @@ static inline bool live_child_line(struct live_child *child, char *line, size_t 
 
 static inline void live_child_stop(struct live_child *child)
 {
-	kill(child->pid, SIGKILL);
+	setpgid(child->pid, child->pid);
+	kill(-child->pid, SIGKILL);
 	waitpid(child->pid, NULL, 0);
 	if (child->out)
 		fclose(child->out);

@@ -1,0 +1,72 @@
+#include "record/attrs.h"
+
+#include <string.h>
+#include <time.h>
+
+/* perf 6.1 refuses a file with a larger one; the kernel takes any size whose tail is zero. */
+#define ATTR_SIZE PERF_ATTR_SIZE_VER7
+
+static void common(struct perf_event_attr *attr)
+{
+	attr->size = ATTR_SIZE;
+	attr->sample_id_all = 1;
+	attr->use_clockid = 1;
+	attr->clockid = CLOCK_MONOTONIC;
+	attr->sample_type |= PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_TID | PERF_SAMPLE_TIME |
+			     PERF_SAMPLE_CPU;
+}
+
+static bool is_tracepoint(const struct perf_event_attr *attr)
+{
+	return attr->type == PERF_TYPE_TRACEPOINT;
+}
+
+void attr_sampled(struct perf_event_attr *attr, const struct event_spec *spec,
+		  const struct recorder_options *options)
+{
+	*attr = spec->attr;
+	common(attr);
+	attr->sample_type |= PERF_SAMPLE_IP | PERF_SAMPLE_PERIOD;
+	if (options->callchain)
+		attr->sample_type |= PERF_SAMPLE_CALLCHAIN;
+	if (is_tracepoint(attr))
+		attr->sample_type |= PERF_SAMPLE_RAW;
+	if (is_tracepoint(attr) && !options->rate_given) {
+		attr->sample_period = 1;
+	} else if (options->period) {
+		attr->sample_period = options->period;
+	} else {
+		attr->freq = 1;
+		attr->sample_freq = options->frequency;
+	}
+	attr->inherit = 1;
+	/* Only leaders are switched; members count while their leader does. */
+	attr->disabled = spec->leader;
+	attr->enable_on_exec = spec->leader && options->delay_ms == 0;
+}
+
+void attr_sideband(struct perf_event_attr *attr, const struct recorder_options *options)
+{
+	memset(attr, 0, sizeof(*attr));
+	attr->type = PERF_TYPE_SOFTWARE;
+	attr->config = PERF_COUNT_SW_DUMMY;
+	common(attr);
+	attr->sample_period = 1;
+	attr->mmap = attr->mmap2 = attr->comm = attr->comm_exec = attr->task = 1;
+	attr->build_id = 1;
+	attr->inherit = 1;
+	attr->disabled = 0;
+	attr->exclude_kernel = 1; /* it counts nothing: this keeps it open to ordinary users */
+	attr->watermark = 1;
+	attr->wakeup_watermark = 1;
+}
+
+void attr_python(struct perf_event_attr *attr)
+{
+	memset(attr, 0, sizeof(*attr));
+	attr->type = PERF_TYPE_SOFTWARE;
+	attr->config = PERF_COUNT_SW_BPF_OUTPUT;
+	common(attr);
+	attr->sample_type |= PERF_SAMPLE_RAW;
+	attr->sample_period = 1;
+}

@@ -1,0 +1,469 @@
+#include "record/pythons.h"
+
+#include "base/intern.h"
+#include "base/log.h"
+#include "base/map.h"
+#include "base/vec.h"
+#include "perfmap/code.h"
+#include "perfmap/engine.h"
+#include "perfmap/perfmap.h"
+#include "perfmap/runtime.h"
+#include "perfmap/source.h"
+#include "process/proc.h"
+#include "record/channel.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* What is known of one process. */
+struct tracked {
+	enum {
+		NOT_PYTHON,
+		PARTIAL, /* its libc is not mapped yet */
+		WALKED,
+		UNKNOWN_VERSION,
+	} state;
+	pid_t pid, ns_pid;
+	uid_t uid;
+	bool jit;     /* has executable memory without a file: may have a perf map */
+	uint32_t cwd; /* string */
+	struct py_process process;
+};
+
+struct interpreter {
+	char version[32];
+	char path[256];
+};
+
+struct pythons {
+	struct py_engine *engine;
+	struct runtime_cache *runtimes;
+	struct intern strings;
+	struct py_codes *codes;
+	struct {
+		VEC_OF(uint8_t)
+	} read_here; /* by code index: not (wholly) in the stream, goes into the section */
+	struct {
+		VEC_OF(struct tracked)
+	} processes;
+	struct map by_pid; /* pid -> index + 1 */
+	struct {
+		VEC_OF(struct interpreter)
+	} interpreters;
+	struct pythons_stats stats;
+	uint32_t last_lineage;
+};
+
+/* The engines, best first; `auto` takes the first that opens. */
+static int open_bpf(struct pythons *pythons, struct err *err)
+{
+	return py_engine_open(&pythons->engine, err);
+}
+
+static int open_nothing(struct pythons *pythons, struct err *err)
+{
+	return 0;
+}
+
+static const struct {
+	enum recorder_python python;
+	int (*open)(struct pythons *pythons, struct err *err);
+} engines[] = {
+	{RECORDER_PYTHON_BPF, open_bpf},
+	{RECORDER_PYTHON_TRAMPOLINE, open_nothing},
+	{RECORDER_PYTHON_OFF, open_nothing},
+};
+
+static int open_engine(struct pythons *pythons, enum recorder_python *python, struct err *err)
+{
+	bool any = *python == RECORDER_PYTHON_AUTO;
+
+	for (size_t i = 0; i < sizeof(engines) / sizeof(engines[0]); i++) {
+		struct err why = {0};
+
+		if (!any && engines[i].python != *python)
+			continue;
+		if (engines[i].open(pythons, &why) == 0) {
+			*python = engines[i].python;
+			return 0;
+		}
+		if (!any) {
+			if (err)
+				*err = why;
+			return why.code;
+		}
+		log_info("no Python lines: %s; functions of CPython 3.12 and later come from its "
+			 "perf trampolines instead%s%s",
+			 why.text, why.hint[0] ? ". " : "", why.hint);
+	}
+	return err_set(err, ERR_FAILED, "no engine for Python frames");
+}
+
+int pythons_new(struct pythons **result, enum recorder_python *python, struct err *err)
+{
+	struct pythons *pythons = calloc(1, sizeof(*pythons));
+	int ret;
+
+	if (!pythons)
+		return err_nomem(err);
+	intern_init(&pythons->strings);
+	pythons->codes = py_codes_new(&pythons->strings);
+	pythons->runtimes = runtime_cache_new();
+	if (!pythons->codes || !pythons->runtimes)
+		ret = err_nomem(err);
+	else
+		ret = open_engine(pythons, python, err);
+	if (ret) {
+		pythons_free(pythons);
+		return ret;
+	}
+	*result = pythons;
+	return 0;
+}
+
+void pythons_free(struct pythons *pythons)
+{
+	if (!pythons)
+		return;
+	py_engine_close(pythons->engine);
+	runtime_cache_free(pythons->runtimes);
+	py_codes_free(pythons->codes);
+	intern_fini(&pythons->strings);
+	vec_fini(&pythons->read_here);
+	vec_fini(&pythons->processes);
+	vec_fini(&pythons->interpreters);
+	map_fini(&pythons->by_pid);
+	free(pythons);
+}
+
+int pythons_attach(struct pythons *pythons, const struct channels *channels, struct err *err)
+{
+	int ret = 0;
+
+	if (!pythons->engine)
+		return 0;
+	for (size_t i = 0; !ret && i < channels->len; i++) {
+		const struct channel *channel = &channels->items[i];
+
+		ret = py_engine_set_output(pythons->engine, channel->cpu, channel->python_fd, err);
+		for (size_t e = 0; !ret && e < channels->sampled; e++)
+			ret = py_engine_attach(
+				pythons->engine, channel->fds[e],
+				channels->events[e].attr.type == PERF_TYPE_TRACEPOINT, err);
+	}
+	return ret;
+}
+
+static struct tracked *find(struct pythons *pythons, pid_t pid)
+{
+	uint64_t *index = map_get(&pythons->by_pid, (uint64_t)pid);
+
+	return index ? &pythons->processes.items[*index - 1] : NULL;
+}
+
+/* NULL when memory runs out: that process then stays without Python frames. */
+static struct tracked *track(struct pythons *pythons, pid_t pid)
+{
+	struct tracked *tracked = find(pythons, pid);
+	uint64_t *index;
+
+	if (tracked)
+		return tracked;
+	tracked = vec_push(&pythons->processes);
+	index = tracked ? map_put(&pythons->by_pid, (uint64_t)pid, NULL) : NULL;
+	if (!index)
+		return NULL;
+	*index = pythons->processes.len;
+	tracked->pid = tracked->ns_pid = pid;
+	return tracked;
+}
+
+/* Facts that are gone with the process. */
+static void note_process(struct pythons *pythons, struct tracked *tracked)
+{
+	char path[64], cwd[PATH_MAX];
+	struct stat st;
+	ssize_t len;
+
+	tracked->ns_pid = proc_innermost_pid(tracked->pid);
+	snprintf(path, sizeof(path), "/proc/%d", (int)tracked->pid);
+	if (stat(path, &st) == 0)
+		tracked->uid = st.st_uid;
+	snprintf(path, sizeof(path), "/proc/%d/cwd", (int)tracked->pid);
+	len = readlink(path, cwd, sizeof(cwd));
+	if (len > 0 && (size_t)len < sizeof(cwd))
+		tracked->cwd = intern_add(&pythons->strings, cwd, (size_t)len);
+}
+
+static void note_interpreter(struct pythons *pythons, const struct runtime_info *info)
+{
+	struct interpreter *interpreter;
+	char version[sizeof(interpreter->version)];
+
+	snprintf(version, sizeof(version), info->micro < 0 ? "%d.%d" : "%d.%d.%d", info->major,
+		 info->minor, info->micro);
+	for (size_t i = 0; i < pythons->interpreters.len; i++)
+		if (strcmp(pythons->interpreters.items[i].path, info->path) == 0 &&
+		    strcmp(pythons->interpreters.items[i].version, version) == 0)
+			return;
+	if (!info->supported)
+		log_warn("CPython %s (%s) is not one that the walker knows: its samples carry no "
+			 "Python frames",
+			 version, info->path);
+	interpreter = vec_push(&pythons->interpreters);
+	if (!interpreter)
+		return;
+	snprintf(interpreter->version, sizeof(interpreter->version), "%s", version);
+	snprintf(interpreter->path, sizeof(interpreter->path), "%s", info->path);
+}
+
+static void look(struct pythons *pythons, struct tracked *tracked)
+{
+	struct runtime_info info = {.micro = -1};
+	struct err err = {0};
+	int found = runtime_find(pythons->runtimes, tracked->pid, &tracked->process, &info, &err);
+
+	if (found < 0)
+		log_debug("process %d: %s", (int)tracked->pid, err.text);
+	if (found <= RUNTIME_NONE)
+		return;
+	if (found == RUNTIME_PARTIAL && info.supported) {
+		tracked->state = PARTIAL;
+		return;
+	}
+	note_interpreter(pythons, &info);
+	note_process(pythons, tracked);
+	if (!info.supported) {
+		tracked->state = UNKNOWN_VERSION;
+		pythons->stats.unknown++;
+		return;
+	}
+	tracked->process.lineage = ++pythons->last_lineage;
+	tracked->state = WALKED;
+	pythons->stats.found++;
+	if (pythons->engine &&
+	    py_engine_add_process(pythons->engine, tracked->pid, &tracked->process, &err) < 0)
+		log_warn("process %d has no Python frames: %s", (int)tracked->pid, err.text);
+}
+
+void pythons_mmap(struct pythons *pythons, pid_t pid, const char *path, bool anonymous_code)
+{
+	struct tracked *tracked = find(pythons, pid);
+
+	if (anonymous_code) {
+		tracked = track(pythons, pid);
+		if (tracked && !tracked->jit) {
+			tracked->jit = true;
+			note_process(pythons, tracked);
+		}
+		return;
+	}
+	if (!tracked || tracked->state == NOT_PYTHON) {
+		if (!runtime_is_candidate(path))
+			return;
+		tracked = track(pythons, pid);
+	}
+	if (tracked && tracked->state <= PARTIAL)
+		look(pythons, tracked);
+}
+
+void pythons_fork(struct pythons *pythons, pid_t pid, pid_t parent)
+{
+	const struct tracked *from = find(pythons, parent);
+	struct tracked copy, *to;
+
+	if (!from || pid == parent)
+		return;
+	copy = *from;
+	to = track(pythons, pid);
+	if (!to)
+		return;
+	*to = copy;
+	to->pid = pid;
+	if (copy.jit)
+		note_process(pythons, to);
+}
+
+void pythons_exec(struct pythons *pythons, pid_t pid)
+{
+	struct tracked *tracked = find(pythons, pid);
+
+	if (tracked)
+		tracked->state = NOT_PYTHON;
+}
+
+/* One byte per code object, so that the mask covers all of them. */
+static bool cover_all(struct pythons *pythons)
+{
+	while (pythons->read_here.len < py_codes_count(pythons->codes))
+		if (!vec_push(&pythons->read_here))
+			return false;
+	return true;
+}
+
+void pythons_code(struct pythons *pythons, struct bytes raw)
+{
+	struct err err = {0};
+
+	if (py_codes_add_raw(pythons->codes, raw, &err) < 0)
+		log_debug("a code object is left out: %s", err.text);
+}
+
+int pythons_request_fd(const struct pythons *pythons)
+{
+	return pythons->engine ? py_engine_request_fd(pythons->engine) : -1;
+}
+
+static void answer(const struct py_code_request *request, void *ctx)
+{
+	struct pythons *pythons = ctx;
+	const struct tracked *tracked = find(pythons, (pid_t)request->pid);
+	struct memory_process live;
+	struct err err = {0};
+	int ret = ERR_NOT_FOUND, index;
+
+	if (tracked) {
+		struct memory memory;
+
+		memory_process_init(&live, (pid_t)request->pid);
+		memory = memory_of_process(&live);
+		ret = py_codes_read(pythons->codes, &memory, &tracked->process.layout,
+				    request->lineage, request->code, request->fingerprint, &err);
+		memory_process_fini(&live);
+	}
+	if (ret < 0) {
+		pythons->stats.code_unread++;
+		log_debug("code object %#llx of process %u was not read: %s",
+			  (unsigned long long)request->code, request->pid, err.text);
+		return;
+	}
+	index = py_codes_find(pythons->codes, request->lineage, request->code,
+			      request->fingerprint);
+	if (index >= 0 && cover_all(pythons))
+		pythons->read_here.items[index] = 1;
+}
+
+void pythons_requests(struct pythons *pythons)
+{
+	if (pythons->engine)
+		py_engine_requests(pythons->engine, answer, pythons);
+}
+
+/* Reads each source once, looking up relative names where the Pythons ran. */
+static void read_sources(struct pythons *pythons, struct sources *sources)
+{
+	struct map done = {0};
+	size_t count = py_codes_count(pythons->codes);
+
+	for (size_t i = 0; i < count; i++) {
+		const struct py_code *code = py_codes_get(pythons->codes, (int)i);
+		const char *name = intern_text(&pythons->strings, code->filename, NULL);
+		bool added = false;
+		int ret = 0;
+
+		map_put(&done, code->filename, &added);
+		if (!added || !*name)
+			continue;
+		if (name[0] == '/') {
+			ret = sources_read(sources, name, "", "/", NULL);
+			continue;
+		}
+		for (size_t p = 0; ret <= 0 && p < pythons->processes.len; p++) {
+			uint32_t cwd = pythons->processes.items[p].cwd;
+
+			if (cwd && (!p || cwd != pythons->processes.items[p - 1].cwd))
+				ret = sources_read(sources, name, "",
+						   intern_text(&pythons->strings, cwd, NULL), NULL);
+		}
+	}
+	map_fini(&done);
+}
+
+static int store_sources(struct pythons *pythons, struct data_writer *writer, struct err *err)
+{
+	struct sources *sources = sources_new();
+	struct strbuf section = {0};
+	int ret;
+
+	if (!sources)
+		return err_nomem(err);
+	read_sources(pythons, sources);
+	ret = sources_encode(sources, &section);
+	if (!ret && section.len)
+		ret = data_writer_section(writer, DATA_SECTION_SOURCE, section.buf, section.len,
+					  err);
+	sources_free(sources);
+	strbuf_fini(&section);
+	return ret;
+}
+
+static int store_perfmaps(struct pythons *pythons, struct data_writer *writer, struct err *err)
+{
+	struct strbuf section = {0}, text = {0};
+	int ret = 0;
+
+	for (size_t i = 0; i < pythons->processes.len; i++) {
+		const struct tracked *tracked = &pythons->processes.items[i];
+		struct err why = {0};
+
+		if (!tracked->jit)
+			continue;
+		strbuf_reset(&text);
+		if (perfmap_read(tracked->pid, tracked->ns_pid, tracked->uid, &text, &why) == 0)
+			perfmap_section_add(&section, (uint32_t)tracked->pid, strbuf_text(&text),
+					    text.len);
+		else if (why.code != ERR_NOT_FOUND)
+			log_warn("the perf map of process %d is left out: %s", (int)tracked->pid,
+				 why.text);
+	}
+	if (section.len)
+		ret = data_writer_section(writer, DATA_SECTION_PERFMAP, section.buf, section.len,
+					  err);
+	strbuf_fini(&section);
+	strbuf_fini(&text);
+	return ret;
+}
+
+int pythons_store(struct pythons *pythons, struct data_writer *writer, struct err *err)
+{
+	struct strbuf section = {0};
+	int ret = 0;
+
+	/* The walker's own records are in the stream: the section holds what was read from here. */
+	if (pythons->read_here.len) {
+		if (!cover_all(pythons))
+			return err_nomem(err);
+		ret = py_codes_encode(pythons->codes, pythons->read_here.items, &section);
+	}
+	if (!ret && section.len)
+		ret = data_writer_section(writer, DATA_SECTION_CODE, section.buf, section.len, err);
+	strbuf_fini(&section);
+	if (!ret)
+		ret = store_perfmaps(pythons, writer, err);
+	if (!ret)
+		ret = store_sources(pythons, writer, err);
+	return ret;
+}
+
+void pythons_stats(const struct pythons *pythons, struct pythons_stats *stats)
+{
+	*stats = pythons->stats;
+	if (pythons->engine) {
+		struct py_engine_stats engine;
+
+		py_engine_stats(pythons->engine, &engine);
+		stats->walks_faulted = engine.faults;
+	}
+}
+
+void pythons_each(const struct pythons *pythons,
+		  void (*each)(const char *version, const char *path, void *ctx), void *ctx)
+{
+	for (size_t i = 0; i < pythons->interpreters.len; i++)
+		each(pythons->interpreters.items[i].version, pythons->interpreters.items[i].path,
+		     ctx);
+}

@@ -1,0 +1,53 @@
+#ifndef PYPERF_PYTHONS_H
+#define PYPERF_PYTHONS_H
+
+#include "base/bytes.h"
+#include "base/err.h"
+#include "data/writer.h"
+#include "record/recorder.h"
+
+#include <sys/types.h>
+
+/*
+ * The Pythons among the recorded processes: found a moment after their runtime is mapped, walked
+ * by the engine, their code objects, perf maps and sources kept for the file.
+ *
+ * Side-band records say when to look. What a process is, is inherited by fork (the kernel copies
+ * the engine's entry at the same moment) and forgotten at exec.
+ */
+struct pythons;
+
+struct pythons_stats {
+	unsigned int found;   /* processes whose interpreter is walked */
+	unsigned int unknown; /* of a version that the walker does not know */
+	uint64_t code_unread; /* code objects that were gone before they could be read */
+	uint64_t walks_faulted;
+};
+
+/* *python comes back as what was chosen. */
+int pythons_new(struct pythons **pythons, enum recorder_python *python, struct err *err);
+void pythons_free(struct pythons *pythons);
+
+struct channels;
+/* Gives the engine its outputs and attaches it to every sampled event. */
+int pythons_attach(struct pythons *pythons, const struct channels *channels, struct err *err);
+
+/* Side-band, in the order in which it comes. */
+void pythons_mmap(struct pythons *pythons, pid_t pid, const char *path, bool anonymous_code);
+void pythons_fork(struct pythons *pythons, pid_t pid, pid_t parent);
+void pythons_exec(struct pythons *pythons, pid_t pid);
+
+/* A code object from the walker's records. */
+void pythons_code(struct pythons *pythons, struct bytes raw);
+/* Becomes readable when the walker wants code objects read at once; -1 without an engine. */
+int pythons_request_fd(const struct pythons *pythons);
+void pythons_requests(struct pythons *pythons);
+
+/* The private sections; called once, at the end. */
+int pythons_store(struct pythons *pythons, struct data_writer *writer, struct err *err);
+void pythons_stats(const struct pythons *pythons, struct pythons_stats *stats);
+/* Calls back for each distinct interpreter: "3.12.1" and the path of its runtime. */
+void pythons_each(const struct pythons *pythons,
+		  void (*each)(const char *version, const char *path, void *ctx), void *ctx);
+
+#endif

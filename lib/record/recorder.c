@@ -1,0 +1,438 @@
+#include "record/recorder.h"
+
+#include "base/log.h"
+#include "base/map.h"
+#include "perfmap/frames.h"
+#include "record/channel.h"
+#include "record/kernel.h"
+#include "record/meta.h"
+#include "record/pythons.h"
+#include "ring/record.h"
+#include "symbol/elf.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+/*
+ * One epoll set holds the side-band rings (which wake at each record), the sample rings (which wake
+ * a quarter full), the walker's requests and the caller's fd. Side-band is always read first, so
+ * that a process is known before its requests are answered. A round is one reading of all rings;
+ * FINISHED_ROUND follows it in the file.
+ */
+
+#define WAIT_MS 250
+
+enum source_kind {
+	SOURCE_WAKE,
+	SOURCE_REQUESTS,
+	SOURCE_SIDEBAND,
+	SOURCE_SAMPLES,
+};
+
+struct recorder {
+	const struct recorder_options *options;
+	enum recorder_python engine;
+	struct pythons *pythons;
+	struct channels channels;
+	struct data_writer *writer;
+	struct machine_facts facts;
+	struct map event_by_id; /* id -> index in channels.events, + 1 */
+	struct recorder_result result;
+	uint64_t started_ns;
+	uint64_t enable_ns; /* 0: counting, or by exec */
+	int epoll_fd;
+	bool kept_old; /* PATH.old holds what was there before */
+	bool created;
+	struct {
+		VEC_OF(uint32_t)
+	} frames_before; /* by channel: tid whose frames lie directly before, or 0 */
+};
+
+static uint64_t now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+}
+
+int recorder_new(struct recorder **result, const struct recorder_options *options, struct err *err)
+{
+	struct recorder *recorder = calloc(1, sizeof(*recorder));
+	int ret;
+
+	if (!recorder)
+		return err_nomem(err);
+	recorder->options = options;
+	recorder->engine = options->python;
+	recorder->epoll_fd = -1;
+	ret = pythons_new(&recorder->pythons, &recorder->engine, err);
+	if (ret) {
+		recorder_free(recorder);
+		return ret;
+	}
+	*result = recorder;
+	return 0;
+}
+
+const char *recorder_environment(const struct recorder *recorder)
+{
+	return recorder->engine == RECORDER_PYTHON_TRAMPOLINE ? "PYTHONPERFSUPPORT=1" : NULL;
+}
+
+static int index_ids(struct recorder *recorder, struct err *err)
+{
+	for (size_t i = 0; i < recorder->channels.event_count; i++) {
+		const struct data_event *event = &recorder->channels.events[i];
+
+		for (size_t n = 0; n < event->id_count; n++) {
+			uint64_t *index = map_put(&recorder->event_by_id, event->ids[n], NULL);
+
+			if (!index)
+				return err_nomem(err);
+			*index = i + 1;
+		}
+	}
+	return 0;
+}
+
+static int watch(struct recorder *recorder, int fd, enum source_kind kind, size_t channel,
+		 struct err *err)
+{
+	struct epoll_event event = {
+		.events = EPOLLIN,
+		.data.u64 = (uint64_t)channel << 8 | kind,
+	};
+
+	if (fd >= 0 && epoll_ctl(recorder->epoll_fd, EPOLL_CTL_ADD, fd, &event) < 0)
+		return err_sys(err, errno, "cannot watch the ring buffers");
+	return 0;
+}
+
+static int watch_all(struct recorder *recorder, struct err *err)
+{
+	int ret;
+
+	recorder->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	if (recorder->epoll_fd < 0)
+		return err_sys(err, errno, "cannot watch the ring buffers");
+	ret = watch(recorder, pythons_request_fd(recorder->pythons), SOURCE_REQUESTS, 0, err);
+	for (size_t i = 0; !ret && i < recorder->channels.len; i++) {
+		const struct channel *channel = &recorder->channels.items[i];
+
+		if (!vec_push(&recorder->frames_before))
+			return err_nomem(err);
+		ret = watch(recorder, channel->sideband_fd, SOURCE_SIDEBAND, i, err);
+		if (!ret)
+			ret = watch(recorder, channel->fds[0], SOURCE_SAMPLES, i, err);
+	}
+	return ret;
+}
+
+/* An older recording becomes PATH.old; what is no regular file is written to as it is. */
+static int keep_old(struct recorder *recorder, struct err *err)
+{
+	char old[PATH_MAX];
+	struct stat st;
+
+	if (lstat(recorder->options->path, &st) < 0 || !S_ISREG(st.st_mode))
+		return 0;
+	if ((size_t)snprintf(old, sizeof(old), "%s.old", recorder->options->path) >= sizeof(old))
+		return err_set(err, ERR_USAGE, "the name %s is too long", recorder->options->path);
+	if (rename(recorder->options->path, old) < 0)
+		return err_sys(err, errno, "cannot rename %s to %s", recorder->options->path, old);
+	recorder->kept_old = true;
+	return 0;
+}
+
+static void put_old_back(struct recorder *recorder)
+{
+	char old[PATH_MAX];
+
+	if (recorder->created)
+		unlink(recorder->options->path);
+	if (!recorder->kept_old)
+		return;
+	snprintf(old, sizeof(old), "%s.old", recorder->options->path);
+	rename(old, recorder->options->path);
+}
+
+static int open_file(struct recorder *recorder, struct err *err)
+{
+	struct data_writer_options options = {
+		.zstd_level = recorder->options->zstd_level,
+		.mmap_len = recorder->channels.ring_bytes,
+	};
+	const struct data_event *sideband = &recorder->channels.events[recorder->channels.sampled];
+	struct stat st;
+	int ret = keep_old(recorder, err);
+
+	if (ret)
+		return ret;
+	ret = data_writer_open(&recorder->writer, recorder->options->path,
+			       recorder->channels.events, recorder->channels.event_count, &options,
+			       err);
+	if (ret)
+		return ret;
+	recorder->created = lstat(recorder->options->path, &st) == 0 && S_ISREG(st.st_mode);
+	return kernel_store_maps(recorder->writer, sideband->ids[0], err);
+}
+
+int recorder_open(struct recorder *recorder, pid_t target, struct err *err)
+{
+	int ret = channels_open(&recorder->channels, recorder->options, target,
+				recorder->engine == RECORDER_PYTHON_BPF, err);
+
+	if (!ret)
+		ret = index_ids(recorder, err);
+	if (!ret)
+		ret = pythons_attach(recorder->pythons, &recorder->channels, err);
+	if (!ret)
+		ret = watch_all(recorder, err);
+	if (!ret)
+		ret = open_file(recorder, err);
+	if (!ret)
+		meta_machine(&recorder->facts, recorder->options->argv);
+	recorder->started_ns = now_ns();
+	return ret;
+}
+
+static int on_mmap(struct recorder *recorder, const struct perf_event_header *header,
+		   struct err *err)
+{
+	struct record_mmap mmap;
+
+	if (!record_decode_mmap(header, &mmap) || !(mmap.prot & PROT_EXEC))
+		return 0;
+	pythons_mmap(recorder->pythons, (pid_t)mmap.pid, mmap.filename,
+		     strncmp(mmap.filename, "//anon", 6) == 0);
+	if (mmap.build_id_len && mmap.filename[0] == '/')
+		return data_writer_build_id(recorder->writer, -1, PERF_RECORD_MISC_USER,
+					    mmap.filename, mmap.build_id, mmap.build_id_len, err);
+	return 0;
+}
+
+static int on_sideband(struct recorder *recorder, const struct perf_event_header *header,
+		       struct err *err)
+{
+	struct record_comm comm;
+	struct record_task task;
+
+	switch (header->type) {
+	case PERF_RECORD_MMAP:
+	case PERF_RECORD_MMAP2:
+		return on_mmap(recorder, header, err);
+	case PERF_RECORD_COMM:
+		if (record_decode_comm(header, &comm) && comm.exec)
+			pythons_exec(recorder->pythons, (pid_t)comm.pid);
+		return 0;
+	case PERF_RECORD_FORK:
+		if (record_decode_task(header, &task) && task.pid != task.ppid)
+			pythons_fork(recorder->pythons, (pid_t)task.pid, (pid_t)task.ppid);
+		return 0;
+	}
+	return 0;
+}
+
+/* What the walker sent: frames for the sample that follows, or a code object. */
+static void on_walk(struct recorder *recorder, uint32_t *frames_before,
+		    const struct record_sample *sample)
+{
+	struct py_raw_frames frames;
+
+	if (sample->raw_len < sizeof(frames))
+		return;
+	memcpy(&frames, sample->raw, sizeof(frames));
+	if (frames.magic == PY_RAW_CODE)
+		pythons_code(recorder->pythons, bytes_of(sample->raw, sample->raw_len));
+	else if (frames.magic == PY_RAW_FRAMES && frames.count)
+		*frames_before = sample->id.tid;
+}
+
+static void on_sample(struct recorder *recorder, size_t channel,
+		      const struct perf_event_header *header)
+{
+	uint32_t *frames_before = &recorder->frames_before.items[channel];
+	struct record_sample sample;
+	uint64_t id, *index;
+
+	if (!record_identifier(header, PERF_SAMPLE_IDENTIFIER, &id))
+		return;
+	index = map_get(&recorder->event_by_id, id);
+	if (!index ||
+	    !record_decode_sample(header, &recorder->channels.events[*index - 1].attr, &sample))
+		return;
+	if (*index - 1 > recorder->channels.sampled) {
+		on_walk(recorder, frames_before, &sample);
+		return;
+	}
+	recorder->result.samples++;
+	recorder->result.python += *frames_before && *frames_before == sample.id.tid;
+	*frames_before = 0;
+	data_writer_time(recorder->writer, sample.id.time);
+}
+
+static int read_ring(struct recorder *recorder, size_t channel, struct ring *ring, struct err *err)
+{
+	const struct perf_event_header *header;
+	int ret = 0, corrupt = 0;
+
+	ring_begin(ring);
+	while (!ret && (header = ring_next(ring, &corrupt))) {
+		if (header->type == PERF_RECORD_SAMPLE)
+			on_sample(recorder, channel, header);
+		else
+			ret = on_sideband(recorder, header, err);
+		recorder->result.lost += record_lost(header);
+		if (!ret)
+			ret = data_write(recorder->writer, header, header->size, err);
+	}
+	ring_end(ring);
+	if (corrupt)
+		log_warn("a ring buffer held a broken record; what followed it is lost");
+	return ret;
+}
+
+static int read_sideband(struct recorder *recorder, struct err *err)
+{
+	int ret = 0;
+
+	for (size_t i = 0; !ret && i < recorder->channels.len; i++)
+		ret = read_ring(recorder, i, &recorder->channels.items[i].sideband, err);
+	pythons_requests(recorder->pythons);
+	return ret;
+}
+
+static int read_round(struct recorder *recorder, struct err *err)
+{
+	int ret = read_sideband(recorder, err);
+
+	for (size_t i = 0; !ret && i < recorder->channels.len; i++)
+		ret = read_ring(recorder, i, &recorder->channels.items[i].samples, err);
+	return ret ? ret : data_write_round(recorder->writer, err);
+}
+
+/* -D: counting starts when the delay is over. */
+static int enable_when_due(struct recorder *recorder, struct err *err)
+{
+	if (!recorder->enable_ns || now_ns() < recorder->enable_ns)
+		return 0;
+	recorder->enable_ns = 0;
+	return channels_enable(&recorder->channels, true, err);
+}
+
+static int wait_ms(const struct recorder *recorder)
+{
+	uint64_t now = now_ns();
+
+	if (!recorder->enable_ns)
+		return WAIT_MS;
+	if (recorder->enable_ns <= now)
+		return 0;
+	now = (recorder->enable_ns - now) / 1000000 + 1;
+	return now < WAIT_MS ? (int)now : WAIT_MS;
+}
+
+int recorder_run(struct recorder *recorder, int wake_fd, bool (*on_wake)(void *ctx), void *ctx,
+		 struct err *err)
+{
+	int ret = watch(recorder, wake_fd, SOURCE_WAKE, 0, err);
+
+	recorder->enable_ns = recorder->options->delay_ms
+				      ? now_ns() + (uint64_t)recorder->options->delay_ms * 1000000
+				      : 0;
+	while (!ret) {
+		struct epoll_event events[64];
+		int n = epoll_wait(recorder->epoll_fd, events, 64, wait_ms(recorder));
+		bool woken = n == 0, full = n == 0;
+
+		if (n < 0 && errno != EINTR)
+			return err_sys(err, errno, "cannot wait for the ring buffers");
+		for (int i = 0; i < n; i++) {
+			enum source_kind kind = (enum source_kind)(events[i].data.u64 & 0xff);
+
+			woken |= kind == SOURCE_WAKE;
+			full |= kind == SOURCE_SAMPLES;
+			/* A target that is gone leaves its events in hang-up: stop watching. */
+			if (events[i].events & EPOLLHUP && kind >= SOURCE_SIDEBAND) {
+				const struct channel *channel =
+					&recorder->channels.items[events[i].data.u64 >> 8];
+
+				epoll_ctl(recorder->epoll_fd, EPOLL_CTL_DEL,
+					  kind == SOURCE_SIDEBAND ? channel->sideband_fd
+								  : channel->fds[0],
+					  NULL);
+			}
+		}
+		ret = enable_when_due(recorder, err);
+		if (ret)
+			break;
+		ret = full ? read_round(recorder, err) : read_sideband(recorder, err);
+		if (woken && on_wake(ctx))
+			break;
+	}
+	return ret;
+}
+
+/* Build-ids of files whose maps came without one (kernels before 5.12) are not known here; perf
+ * and our reader then take the file's. */
+static int store_all(struct recorder *recorder, int exit_status, struct err *err)
+{
+	int ret = kernel_store_build_id(recorder->writer, err);
+
+	if (!ret)
+		ret = pythons_store(recorder->pythons, recorder->writer, err);
+	if (!ret)
+		ret = meta_store(recorder->writer, recorder->options, &recorder->result,
+				 recorder->pythons, recorder->engine, exit_status, err);
+	return ret;
+}
+
+int recorder_close(struct recorder *recorder, int exit_status, struct recorder_result *result,
+		   struct err *err)
+{
+	struct pythons_stats stats;
+	struct stat st;
+	int ret, closed;
+
+	channels_enable(&recorder->channels, false, NULL);
+	recorder->result.duration_ns = now_ns() - recorder->started_ns;
+	ret = read_round(recorder, err);
+	if (!ret)
+		ret = store_all(recorder, exit_status, err);
+	closed = data_writer_close(recorder->writer, &recorder->facts.info, ret ? NULL : err);
+	recorder->writer = NULL;
+	recorder->created = recorder->kept_old = false;
+	pythons_stats(recorder->pythons, &stats);
+	recorder->result.pythons = stats.found;
+	recorder->result.unknown_pythons = stats.unknown;
+	if (stat(recorder->options->path, &st) == 0)
+		recorder->result.bytes = (uint64_t)st.st_size;
+	*result = recorder->result;
+	return ret ? ret : closed;
+}
+
+void recorder_free(struct recorder *recorder)
+{
+	if (!recorder)
+		return;
+	if (recorder->writer)
+		data_writer_close(recorder->writer, &recorder->facts.info, NULL);
+	put_old_back(recorder);
+	channels_close(&recorder->channels);
+	pythons_free(recorder->pythons);
+	map_fini(&recorder->event_by_id);
+	vec_fini(&recorder->frames_before);
+	if (recorder->epoll_fd >= 0)
+		close(recorder->epoll_fd);
+	free(recorder);
+}

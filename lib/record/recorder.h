@@ -1,0 +1,77 @@
+#ifndef PYPERF_RECORDER_H
+#define PYPERF_RECORDER_H
+
+#include "base/err.h"
+#include "event/event.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+/*
+ * A recording: opens the events on every CPU, moves what the kernel writes into the file, finds
+ * the Pythons among the processes, and completes the file whatever ends it.
+ *
+ *      recorder_new()    the engine for Python frames
+ *      recorder_open()   events, rings and file; the target is still held
+ *      recorder_run()    until on_wake says stop, or writing fails
+ *      recorder_close()  what needs the live process or machine is read now or never
+ *
+ * One thread. The recorder prints nothing and knows no signals: the caller passes an fd that
+ * becomes readable when it wants to be asked.
+ */
+enum recorder_python {
+	RECORDER_PYTHON_AUTO, /* the first that works, and says which */
+	RECORDER_PYTHON_BPF,
+	RECORDER_PYTHON_TRAMPOLINE,
+	RECORDER_PYTHON_OFF,
+};
+
+struct recorder_options {
+	const struct event_list *events; /* probed; borrowed while open */
+	uint64_t frequency;		 /* Hz; 0 when `period` is given */
+	uint64_t period;		 /* events per sample */
+	bool rate_given;		 /* by the user: then tracepoints are sampled at it, too */
+	bool callchain;			 /* kernel and user chains by frame pointers */
+	size_t pages;	/* per CPU, a power of two; 0: the default, less where mlock forbids */
+	int zstd_level; /* 0: no compression */
+	int delay_ms;	/* counting starts that long after exec; 0: at exec */
+	enum recorder_python python;
+	const char *path;
+	const char *const *command; /* argv of the target, NULL-terminated: goes into the file */
+	const char *const *argv;    /* of pyperf itself, likewise */
+};
+
+struct recorder_result {
+	uint64_t samples; /* of the events that were asked for */
+	uint64_t lost;
+	uint64_t python; /* samples that carry Python frames */
+	uint64_t bytes;	 /* of the finished file */
+	uint64_t duration_ns;
+	unsigned int pythons;	      /* interpreters that were found */
+	unsigned int unknown_pythons; /* of a version that the walker does not know */
+};
+
+#define RECORDER_DEFAULT_PAGES 512
+
+struct recorder;
+
+/* Chooses and loads the engine for Python frames; each fall-back is one log line. */
+int recorder_new(struct recorder **recorder, const struct recorder_options *options,
+		 struct err *err);
+/* What the target needs in its environment ("NAME=VALUE"), or NULL. */
+const char *recorder_environment(const struct recorder *recorder);
+/* Opens events, rings and the file (an older one becomes PATH.old). */
+int recorder_open(struct recorder *recorder, pid_t target, struct err *err);
+/* on_wake is called when wake_fd is readable, and at least every 250 ms; true stops. */
+int recorder_run(struct recorder *recorder, int wake_fd, bool (*on_wake)(void *ctx), void *ctx,
+		 struct err *err);
+/* Reads what is left and completes the file, whatever happened before. `exit_status` is the
+ * target's as the shell has it, or -1. */
+int recorder_close(struct recorder *recorder, int exit_status, struct recorder_result *result,
+		   struct err *err);
+/* A recording that was opened and never closed leaves no file behind: the older one is put back. */
+void recorder_free(struct recorder *recorder);
+
+#endif

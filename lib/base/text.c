@@ -108,6 +108,24 @@ void text_escape(struct strbuf *out, const char *text, size_t len)
 	}
 }
 
+void text_repair(struct strbuf *out, const char *text, size_t len)
+{
+	const unsigned char *s = (const unsigned char *)text;
+
+	while (len) {
+		uint32_t cp;
+		size_t n = decode(s, len, &cp);
+
+		if (n)
+			strbuf_add(out, s, n);
+		else
+			encode(out, REPLACEMENT);
+		n += !n;
+		s += n;
+		len -= n;
+	}
+}
+
 size_t text_width(const char *text, size_t len)
 {
 	const unsigned char *s = (const unsigned char *)text;

@@ -15,6 +15,10 @@
  */
 void text_escape(struct strbuf *out, const char *text, size_t len);
 
+/* Appends text with every byte that is no UTF-8 replaced by U+FFFD: for formats that must be UTF-8
+ * and escape control characters on their own. */
+void text_repair(struct strbuf *out, const char *text, size_t len);
+
 /* Columns that escaped text takes on a terminal (wide characters take two, combining none). */
 size_t text_width(const char *text, size_t len);
 

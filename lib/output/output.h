@@ -2,47 +2,82 @@
 #define PYPERF_OUTPUT_H
 
 #include "base/err.h"
+#include "profile/group.h"
 #include "profile/profile.h"
 #include "profile/view.h"
 
+#include <stdbool.h>
 #include <stdio.h>
 
 /*
- * Turning views into bytes: one file per format. Nothing here decides what is shown; that is the
- * view's and the command's. All text from a profile passes text_escape() on its way to a terminal;
- * JSON goes through the library. Functions return 0 or a negative code; a failed write shows in
- * ferror(out), which the command checks once at the end.
+ * Turning views into bytes: one file per format. Which samples and which function are shown is
+ * decided by the command; what a row is called and how a figure is written lies in names.c and
+ * figure.c, once for all formats. All text from a profile passes text_escape() on its way to a
+ * terminal; JSON goes through its library.
+ *
+ * Functions return 0 or a negative code. A failed write shows in ferror(out), which the command
+ * checks once at the end.
  */
 
+#define OUTPUT_ANY_KIND (-1)
+
+/* What report and annotate show; the views stay the caller's. */
+struct report {
+	const struct profile *profile;
+	const struct view *view;	  /* of functions, or the one inside `groups` */
+	const struct view_groups *groups; /* NULL: rows are functions */
+	const struct view *lines;	  /* for JSON; may be NULL */
+	const uint32_t *only;		  /* restricts JSON to these functions; NULL: all */
+	size_t only_count;
+	uint32_t event;	      /* that ranks the rows */
+	double percent_limit; /* rows below this share (of 100) of every event are left out */
+	bool no_children;     /* no column of totals */
+	bool show_samples;    /* columns of sample counts too */
+	int kind;	      /* an enum frame_kind, or OUTPUT_ANY_KIND */
+	bool quiet;	      /* the table alone */
+	const char *filter;   /* "--comm python3": what the user's filter was; NULL without one */
+	int width;	      /* columns of the terminal; 0: no limit */
+};
+
+int output_report_text(FILE *out, const struct report *report, struct err *err);
+int output_report_csv(FILE *out, const struct report *report, struct err *err);
+/* The documented JSON of report and annotate: events, samples, functions, lines. */
+int output_json(FILE *out, const struct report *report, struct err *err);
+
+struct annotate {
+	struct profile *profile;
+	const struct view *functions; /* all of them: for the head line */
+	const struct view_filter *filter;
+	uint32_t function, event;
+	bool quiet;
+	int width;
+};
+/* Source with figures; without the text still lines with figures. */
+int output_annotate_python(FILE *out, const struct annotate *annotate, struct err *err);
+/* Disassembly with figures; addresses with figures where it cannot be disassembled. */
+int output_annotate_native(FILE *out, const struct annotate *annotate, struct err *err);
+
+/* perf script's layout. Samples are kept while the profile loads, since names come last. */
+struct script;
+struct script *script_new(void);
+void script_free(struct script *script);
+int script_keep(const struct profile_sample *sample, void *script, struct err *err);
+int output_script(FILE *out, const struct profile *profile, const struct script *script,
+		  const struct view_filter *filter, struct err *err);
+
+struct export_options {
+	const struct profile *profile;
+	const struct view_filter *filter;
+	uint32_t event;
+	bool by_period; /* weigh by period instead of counting samples */
+};
 /* Formats of `pyperf export`: one row each in output/export.c, ended by a row without name. */
 struct export_format {
 	const char *name, *summary;
-	int (*write)(FILE *out, const struct profile *profile, const struct view_filter *filter,
-		     struct err *err);
+	int (*write)(FILE *out, const struct export_options *options, struct err *err);
 };
 extern const struct export_format export_formats[];
-
-struct report_style {
-	double percent_limit; /* rows below this share (of 100) are left out and counted */
-	int no_children;      /* sort by self and leave the total column out */
-	const char *kind;     /* "python", "native", "kernel" or NULL */
-	enum view_sort sort;
-	uint32_t sort_event;
-	int width; /* columns of the terminal; 0: no limit */
-};
-
-int output_report_text(FILE *out, const struct profile *profile, const struct view *view,
-		       const struct report_style *style, struct err *err);
-int output_report_csv(FILE *out, const struct profile *profile, const struct view *view,
-		      const struct report_style *style, struct err *err);
-/* The documented JSON of report and annotate: events, samples, functions, lines. `functions` or
- * `lines` may be NULL: an empty array. */
-int output_json(FILE *out, const struct profile *profile, const struct view *functions,
-		const struct view *lines, const struct report_style *style, struct err *err);
-
-int output_annotate_python(FILE *out, struct profile *profile, uint32_t function,
-			   const struct view_filter *filter, uint32_t sort_event, struct err *err);
-int output_annotate_native(FILE *out, struct profile *profile, uint32_t function,
-			   const struct view_filter *filter, uint32_t sort_event, struct err *err);
+const struct export_format *export_format_find(const char *name);
+int output_folded(FILE *out, const struct export_options *options, struct err *err);
 
 #endif

@@ -1,0 +1,251 @@
+#include "output/annotate.h"
+
+#include "base/text.h"
+#include "output/extent.h"
+#include "output/summary.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+/*
+ * The source of one Python function with its figures.
+ *
+ * A function is shown whole, from its first line to the end of its body. Lines outside it (a
+ * generator's code object may have such) and the long body of a module are shown where they have
+ * figures, with a little around them. Text, figures and callees are three sorted lists that are
+ * merged by line number; each may be missing.
+ */
+
+#define CONTEXT 2	    /* lines around a line with figures, outside the function */
+#define CALLEES_FROM 0.02   /* share of the whole from which a line's callees are listed */
+#define CALLEES_SHOWN 0.005 /* share of the whole from which one is */
+#define CALLEES_MAX 6
+#define TAB 8
+
+struct body {
+	const struct annotate *annotate;
+	struct names *names;
+	const struct source *source; /* NULL: not in the recording */
+	struct view *lines;
+	struct view_callee *callees;
+	size_t callee_count;
+	uint32_t first, last; /* of the function; 0 where the text is missing or is a module */
+};
+
+static const struct view_row *row_of_line(const struct body *body, uint32_t line)
+{
+	size_t low = 0, high = body->lines->count;
+
+	while (low < high) {
+		size_t mid = low + (high - low) / 2;
+
+		if (body->lines->rows[mid].line < line)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	if (low < body->lines->count && body->lines->rows[low].line == line)
+		return &body->lines->rows[low];
+	return NULL;
+}
+
+/* Tabs become blanks, since columns are counted. */
+static void add_source(struct strbuf *out, const char *text, size_t len)
+{
+	struct strbuf expanded = {0};
+
+	while (len && (text[len - 1] == '\r' || text[len - 1] == '\n'))
+		len--;
+	for (size_t i = 0; i < len; i++) {
+		if (text[i] == '\f')
+			continue;
+		if (text[i] != '\t') {
+			strbuf_char(&expanded, text[i]);
+			continue;
+		}
+		do
+			strbuf_char(&expanded, ' ');
+		while (text_width(strbuf_text(&expanded), expanded.len) % TAB);
+	}
+	text_escape(out, strbuf_text(&expanded), expanded.len);
+	strbuf_fini(&expanded);
+}
+
+static double share(const struct body *body, const struct view_count *counts)
+{
+	uint32_t event = body->annotate->event;
+
+	return figure_share(counts[event].total, body->lines->period_total[event]);
+}
+
+static void add_callees(struct body *body, struct table *table, uint32_t line)
+{
+	struct strbuf *note = NULL;
+	unsigned int shown = 0;
+
+	for (size_t i = 0; i < body->callee_count && shown < CALLEES_MAX; i++) {
+		const struct view_callee *callee = &body->callees[i];
+
+		if (callee->line != line || share(body, callee->counts) < CALLEES_SHOWN)
+			continue;
+		if (!note) {
+			note = table_note(table);
+			strbuf_printf(note, "called on %" PRIu32 ":", line);
+		}
+		strbuf_char(note, ' ');
+		if (shown++)
+			strbuf_char(note, ' ');
+		names_add_function(body->names, callee->function, note);
+		strbuf_char(note, ' ');
+		figure_share_text(share(body, callee->counts), note);
+	}
+}
+
+static void add_line(struct body *body, const struct layout *layout, struct table *table,
+		     uint32_t line)
+{
+	const struct view_row *row = row_of_line(body, line);
+	struct strbuf *cell;
+	const char *text;
+	size_t len;
+
+	layout_cells(layout, table, row ? row->counts : NULL, body->lines->period_total);
+	cell = table_cell(table);
+	if (line)
+		strbuf_printf(cell, "%" PRIu32, line);
+	else
+		strbuf_char(cell, '?');
+	cell = table_cell(table);
+	text = body->source && line ? source_line(body->source, line, &len) : NULL;
+	if (text)
+		add_source(cell, text, len);
+	if (row && share(body, row->counts) >= CALLEES_FROM)
+		add_callees(body, table, line);
+}
+
+static void add_gap(const struct layout *layout, struct table *table)
+{
+	layout_cells(layout, table, NULL, NULL);
+	strbuf_str(table_cell(table), "...");
+	table_cell(table);
+}
+
+/* Is the line part of the function, or near one that has figures? */
+static bool is_near(const struct body *body, uint32_t line)
+{
+	uint32_t from = line > CONTEXT ? line - CONTEXT : 1;
+
+	if (line >= body->first && line <= body->last)
+		return true;
+	for (uint32_t l = from; l <= line + CONTEXT; l++)
+		if (row_of_line(body, l))
+			return true;
+	return false;
+}
+
+static void add_lines(struct body *body, const struct layout *layout, struct table *table)
+{
+	const struct view_row *rows = body->lines->rows;
+	uint32_t end = body->source ? source_line_count(body->source) : 0, shown = 0;
+	size_t count = body->lines->count;
+
+	if (count && !rows[0].line)
+		add_line(body, layout, table, 0);
+	for (uint32_t line = 1; line <= end; line++) {
+		if (!is_near(body, line))
+			continue;
+		if (shown && line != shown + 1)
+			add_gap(layout, table);
+		add_line(body, layout, table, line);
+		shown = line;
+	}
+	for (size_t i = 0; i < count; i++)
+		if (rows[i].line > end)
+			add_line(body, layout, table, rows[i].line);
+}
+
+/* Does any line spend time in Python functions that it calls? */
+static bool has_totals(const struct body *body)
+{
+	for (size_t i = 0; i < body->lines->count; i++)
+		for (size_t e = 0; e < body->lines->events; e++)
+			if (body->lines->rows[i].counts[e].total !=
+			    body->lines->rows[i].counts[e].self)
+				return true;
+	return false;
+}
+
+static void put_head(FILE *out, const struct body *body)
+{
+	const struct annotate *annotate = body->annotate;
+
+	annotate_head(out, annotate, body->names, body->last);
+	if (!body->source)
+		fputs("The source text is not in the recording.\n", out);
+	else if (source_changed(body->source) > 0)
+		fputs("The file has changed since; this is the text that was recorded.\n", out);
+	fputc('\n', out);
+}
+
+static int put_table(FILE *out, struct body *body, struct err *err)
+{
+	struct layout_choice choice = {
+		.ranked = body->annotate->event,
+		.totals = has_totals(body),
+		.samples = true,
+		.split = true,
+	};
+	struct layout layout;
+	struct table table;
+	int rc = layout_init(&layout, body->annotate->profile, body->names, &choice, err);
+
+	if (rc)
+		return rc;
+	rc = layout_add(&layout, (struct table_column){.heading = "line", .gap = 3}, err);
+	if (!rc)
+		rc = layout_add(&layout,
+				(struct table_column){.heading = "", .left = true, .gap = 2}, err);
+	table_init(&table, layout.columns.items, layout.columns.len);
+	if (!rc) {
+		add_lines(body, &layout, &table);
+		rc = table_print(out, &table, body->annotate->width, err);
+	}
+	table_fini(&table);
+	layout_fini(&layout);
+	return rc;
+}
+
+int output_annotate_python(FILE *out, const struct annotate *annotate, struct err *err)
+{
+	const struct profile *profile = annotate->profile;
+	const struct profile_function *function = profile_function(profile, annotate->function);
+	struct body body = {.annotate = annotate};
+	int rc = names_new(&body.names, profile, err);
+
+	if (!rc)
+		rc = view_lines(&body.lines, profile, annotate->filter, annotate->function,
+				annotate->event, err);
+	if (!rc)
+		rc = view_callees(&body.callees, &body.callee_count, profile, annotate->filter,
+				  annotate->function, annotate->event, err);
+	if (!rc) {
+		body.source = profile_source(profile, function->file);
+		if (body.source && function->line &&
+		    strcmp(profile_text(profile, function->name), "<module>") != 0) {
+			body.first = function->line;
+			body.last = extent_end(body.source, function->line);
+		}
+		if (!annotate->quiet)
+			put_head(out, &body);
+		rc = put_table(out, &body, err);
+	}
+	if (!rc && !annotate->quiet) {
+		fputc('\n', out);
+		summary_losses(out, profile);
+	}
+	view_callees_free(body.callees, body.callee_count);
+	view_free(body.lines);
+	names_free(body.names);
+	return rc;
+}

@@ -1,0 +1,14 @@
+#ifndef PYPERF_OUTPUT_ANNOTATE_H
+#define PYPERF_OUTPUT_ANNOTATE_H
+
+#include "output/layout.h"
+#include "output/names.h"
+#include "output/output.h"
+
+/* "matmul   /src/train.py:9-16" (`last` 0: no range), then what each event saw of the function. */
+void annotate_head(FILE *out, const struct annotate *annotate, const struct names *names,
+		   uint32_t last);
+/* The function's row in the view of all functions; NULL where it has no samples. */
+const struct view_row *annotate_row(const struct annotate *annotate);
+
+#endif

@@ -1,0 +1,56 @@
+#include "output/annotate.h"
+
+#include "base/text.h"
+
+#include <inttypes.h>
+
+const struct view_row *annotate_row(const struct annotate *annotate)
+{
+	for (size_t i = 0; i < annotate->functions->count; i++)
+		if (annotate->functions->rows[i].function == annotate->function)
+			return &annotate->functions->rows[i];
+	return NULL;
+}
+
+/* "61.0% of cycles (58.4% outside the Python functions it calls), 7,559 samples" */
+static void add_event(const struct annotate *annotate, const struct names *names,
+		      const struct view_row *row, uint32_t event, struct strbuf *out)
+{
+	const struct view_count *count = &row->counts[event];
+	uint64_t whole = annotate->functions->period_total[event];
+	bool python = profile_function(annotate->profile, annotate->function)->kind == FRAME_PYTHON;
+	uint64_t own = python ? figure_innermost(count) : count->self;
+	char samples[32];
+
+	strbuf_printf(out, "%.1f%% of ", 100 * figure_share(count->total, whole));
+	names_add_event(names, event, out);
+	if (own != count->total)
+		strbuf_printf(out, ", %.1f%% %s", 100 * figure_share(own, whole),
+			      python ? "outside other Python functions" : "in itself");
+	text_count(samples, sizeof(samples), count->total_samples);
+	strbuf_printf(out, " (%s sample%s)\n", samples, count->total_samples == 1 ? "" : "s");
+}
+
+void annotate_head(FILE *out, const struct annotate *annotate, const struct names *names,
+		   uint32_t last)
+{
+	const struct profile *profile = annotate->profile;
+	const struct profile_function *f = profile_function(profile, annotate->function);
+	const struct view_row *row = annotate_row(annotate);
+	struct strbuf text = {0};
+
+	names_add_function(names, annotate->function, &text);
+	strbuf_str(&text, "   ");
+	names_add_text(&text, profile_text(profile, f->file));
+	if (f->kind == FRAME_PYTHON && f->line) {
+		strbuf_printf(&text, ":%" PRIu32, f->line);
+		if (last > f->line)
+			strbuf_printf(&text, "-%" PRIu32, last);
+	}
+	strbuf_char(&text, '\n');
+	for (uint32_t e = 0; row && e < annotate->functions->events; e++)
+		if (names_event_has_samples(names, e) && row->counts[e].total_samples)
+			add_event(annotate, names, row, e, &text);
+	fputs(strbuf_text(&text), out);
+	strbuf_fini(&text);
+}

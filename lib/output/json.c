@@ -1,0 +1,229 @@
+#include "output/rows.h"
+
+#include "base/text.h"
+
+#include <jansson.h>
+#include <math.h>
+#include <string.h>
+
+/*
+ * The JSON of report and annotate, as its man pages document it. Each row is built as one object
+ * and written on a line of its own, so that memory does not grow with the report and two reports
+ * can be compared by lines.
+ */
+
+static json_t *text_value(const char *text)
+{
+	struct strbuf utf8 = {0};
+	json_t *value;
+
+	text_repair(&utf8, text, strlen(text));
+	value = json_stringn(strbuf_text(&utf8), utf8.len);
+	strbuf_fini(&utf8);
+	return value;
+}
+
+static json_t *count_value(uint64_t count)
+{
+	return json_integer((json_int_t)(count > INT64_MAX ? INT64_MAX : count));
+}
+
+/* json_object_set_new() takes a NULL value for a failure, so one check at the end is enough. */
+static void set(json_t *object, int *rc, const char *key, json_t *value)
+{
+	if (json_object_set_new(object, key, value))
+		*rc = -1;
+}
+
+static json_t *figures_value(const struct report *report, const struct names *names,
+			     const struct view_row *row)
+{
+	json_t *events = json_object();
+	int rc = 0;
+
+	for (uint32_t e = 0; e < report->view->events; e++) {
+		const struct view_count *count = &row->counts[e];
+		json_t *event;
+
+		if (!rows_event_shown(report, e) || (!count->total_samples && !count->total))
+			continue;
+		event = json_object();
+		for (const struct figure *f = figures; f->key; f++) {
+			double value = f->of(count, report->view->period_total[e]);
+
+			if (figure_absent(f, count))
+				continue;
+			set(event, &rc, f->key,
+			    f->unit == FIGURE_COUNT ? count_value((uint64_t)value)
+						    : json_real(value));
+		}
+		set(events, &rc, names_event(names, e), event);
+	}
+	if (rc) {
+		json_decref(events);
+		return NULL;
+	}
+	return events;
+}
+
+/* Takes the object; `*first` puts the comma. */
+static int put_object(FILE *out, json_t *object, int failed, bool *first, struct err *err)
+{
+	if (!object || failed) {
+		json_decref(object);
+		return err_nomem(err);
+	}
+	fputs(*first ? "\n  " : ",\n  ", out);
+	*first = false;
+	/* A failed write shows in ferror(). */
+	json_dumpf(object, out, JSON_COMPACT | JSON_REAL_PRECISION(8));
+	json_decref(object);
+	return 0;
+}
+
+static int put_events(FILE *out, const struct report *report, const struct names *names,
+		      struct err *err)
+{
+	bool first = true;
+	int rc = 0;
+
+	fputs("\"events\": [", out);
+	for (uint32_t e = 0; e < report->view->events && !rc; e++) {
+		const struct profile_event *event = profile_event(report->profile, e);
+		json_t *object;
+		int failed = 0;
+
+		if (!rows_event_shown(report, e))
+			continue;
+		object = json_object();
+		set(object, &failed, "name", text_value(names_event(names, e)));
+		set(object, &failed, "samples", count_value(report->view->samples[e]));
+		set(object, &failed, "period_total", count_value(report->view->period_total[e]));
+		set(object, &failed, "lost", count_value(event->lost));
+		rc = put_object(out, object, failed, &first, err);
+	}
+	fputs("],\n", out);
+	return rc;
+}
+
+static void put_samples(FILE *out, const struct report *report)
+{
+	const struct profile_summary *s = profile_summary(report->profile);
+
+	fprintf(out,
+		"\"samples\": {\"total\": %llu, \"python\": %llu, \"python_lines\": %llu, "
+		"\"lost\": %llu},\n",
+		(unsigned long long)s->samples, (unsigned long long)s->python,
+		(unsigned long long)s->python_lines, (unsigned long long)s->lost);
+}
+
+static bool is_wanted(const struct report *report, uint32_t function)
+{
+	if (!report->only)
+		return true;
+	for (size_t i = 0; i < report->only_count; i++)
+		if (report->only[i] == function)
+			return true;
+	return false;
+}
+
+static int put_function(FILE *out, const struct report *report, const struct names *names,
+			const struct view_row *row, bool *first, struct err *err)
+{
+	const struct profile *profile = report->profile;
+	const struct profile_function *f = profile_function(profile, row->function);
+	json_t *object = json_object();
+	int failed = 0;
+
+	set(object, &failed, "name", text_value(profile_text(profile, f->name)));
+	set(object, &failed, "qualname",
+	    text_value(profile_text(profile, f->qualname ? f->qualname : f->name)));
+	set(object, &failed, "file", text_value(profile_text(profile, f->file)));
+	set(object, &failed, "line", json_integer(f->line));
+	set(object, &failed, "kind", json_string(frame_kind_name(f->kind)));
+	set(object, &failed, "events", figures_value(report, names, row));
+	return put_object(out, object, failed, first, err);
+}
+
+static int put_line(FILE *out, const struct report *report, const struct names *names,
+		    const struct view_row *row, bool *first, struct err *err)
+{
+	const struct profile *profile = report->profile;
+	const struct profile_function *f = profile_function(profile, row->function);
+	json_t *object = json_object();
+	int failed = 0;
+
+	set(object, &failed, "file", text_value(profile_text(profile, f->file)));
+	set(object, &failed, "line", json_integer(row->line));
+	set(object, &failed, "function",
+	    text_value(profile_text(profile, f->qualname ? f->qualname : f->name)));
+	set(object, &failed, "events", figures_value(report, names, row));
+	return put_object(out, object, failed, first, err);
+}
+
+static int put_group(FILE *out, const struct report *report, const struct names *names,
+		     const struct view_row *row, bool *first, struct err *err)
+{
+	json_t *object = json_object();
+	int failed = 0;
+
+	for (size_t i = 0; i < report->groups->key_count; i++) {
+		struct strbuf text = {0};
+
+		rows_add_group(report, names, row, i, &text);
+		set(object, &failed, view_key_name(report->groups->keys[i]),
+		    text_value(strbuf_text(&text)));
+		strbuf_fini(&text);
+	}
+	set(object, &failed, "events", figures_value(report, names, row));
+	return put_object(out, object, failed, first, err);
+}
+
+typedef int put_row(FILE *out, const struct report *report, const struct names *names,
+		    const struct view_row *row, bool *first, struct err *err);
+
+/* `view` NULL: an empty array. */
+static int put_array(FILE *out, const char *key, const struct report *report,
+		     const struct view *view, const struct names *names, put_row *put,
+		     struct err *err)
+{
+	bool first = true;
+	int rc = 0;
+
+	fprintf(out, "\"%s\": [", key);
+	for (size_t i = 0; view && i < view->count && !rc; i++) {
+		const struct view_row *row = &view->rows[i];
+		bool below;
+
+		if ((report->groups || is_wanted(report, row->function)) &&
+		    rows_pass(report, row, &below))
+			rc = put(out, report, names, row, &first, err);
+	}
+	fputs("]", out);
+	return rc;
+}
+
+int output_json(FILE *out, const struct report *report, struct err *err)
+{
+	const struct view *functions = report->groups ? NULL : report->view;
+	struct names *names;
+	int rc = names_new(&names, report->profile, err);
+
+	if (rc)
+		return rc;
+	fputs("{", out);
+	rc = put_events(out, report, names, err);
+	put_samples(out, report);
+	if (report->groups && !rc) {
+		rc = put_array(out, "groups", report, report->view, names, put_group, err);
+		fputs(",\n", out);
+	}
+	if (!rc)
+		rc = put_array(out, "functions", report, functions, names, put_function, err);
+	fputs(",\n", out);
+	if (!rc)
+		rc = put_array(out, "lines", report, report->lines, names, put_line, err);
+	fputs("}\n", out);
+	names_free(names);
+	return rc;
+}

@@ -1,0 +1,114 @@
+#include "output/layout.h"
+#include "output/names.h"
+#include "output/rows.h"
+#include "output/summary.h"
+
+#include "base/text.h"
+
+static int add_labels(struct layout *layout, const struct report *report, struct err *err)
+{
+	int rc = 0;
+
+	for (size_t i = 0; report->groups && i < report->groups->key_count && !rc; i++)
+		rc = layout_add(
+			layout,
+			(struct table_column){.heading = view_key_name(report->groups->keys[i]),
+					      .left = true,
+					      .cut = TABLE_CUT_MIDDLE,
+					      .gap = 3},
+			err);
+	for (const struct label *l = row_labels; !report->groups && l->key && !rc; l++)
+		if (l->in_text)
+			rc = layout_add(layout,
+					(struct table_column){.heading = l->heading,
+							      .left = true,
+							      .cut = l->cut,
+							      .gap = l->gap},
+					err);
+	return rc;
+}
+
+static void add_row(struct table *table, const struct layout *layout, const struct report *report,
+		    const struct names *names, const struct view_row *row)
+{
+	layout_cells(layout, table, row->counts, report->view->period_total);
+	for (size_t i = 0; report->groups && i < report->groups->key_count; i++)
+		rows_add_group(report, names, row, i, table_cell(table));
+	for (const struct label *l = row_labels; !report->groups && l->key; l++)
+		if (l->in_text)
+			l->add(report, names, row, table_cell(table));
+}
+
+static int put_table(FILE *out, const struct report *report, const struct names *names,
+		     size_t *hidden, struct err *err)
+{
+	struct layout_choice choice = {
+		.ranked = report->event,
+		.totals = !report->no_children,
+		.samples = report->show_samples,
+		.total_counts = report->show_samples && !report->no_children,
+		.split = !report->groups,
+	};
+	struct layout layout;
+	struct table table;
+	int rc = layout_init(&layout, report->profile, names, &choice, err);
+
+	if (!rc)
+		rc = add_labels(&layout, report, err);
+	table_init(&table, layout.columns.items, layout.columns.len);
+	for (size_t i = 0; i < report->view->count && !rc; i++) {
+		const struct view_row *row = &report->view->rows[i];
+		bool below;
+
+		if (rows_pass(report, row, &below))
+			add_row(&table, &layout, report, names, row);
+		else
+			*hidden += below;
+	}
+	if (!rc)
+		rc = table_print(out, &table, report->width, err);
+	table_fini(&table);
+	layout_fini(&layout);
+	return rc;
+}
+
+static void put_hidden(FILE *out, const struct report *report, size_t hidden)
+{
+	char count[32];
+
+	if (!hidden)
+		return;
+	text_count(count, sizeof(count), hidden);
+	fprintf(out, "%s more below %g%% (--percent-limit 0 shows all).\n", count,
+		report->percent_limit);
+}
+
+int output_report_text(FILE *out, const struct report *report, struct err *err)
+{
+	struct names *names;
+	size_t hidden = 0;
+	uint64_t samples = 0;
+	int rc = names_new(&names, report->profile, err);
+
+	if (rc)
+		return rc;
+	for (size_t i = 0; i < report->view->events; i++)
+		samples += report->view->samples[i];
+	if (!report->quiet) {
+		summary_head(out, report, names);
+		fputc('\n', out);
+	}
+	if (samples) {
+		rc = put_table(out, report, names, &hidden, err);
+		if (!rc && !report->quiet)
+			fputc('\n', out);
+	} else {
+		summary_empty(out, report->profile, report->filter);
+	}
+	if (!rc && !report->quiet) {
+		put_hidden(out, report, hidden);
+		summary_losses(out, report->profile);
+	}
+	names_free(names);
+	return rc;
+}

@@ -1,0 +1,108 @@
+#include "output/rows.h"
+
+static const struct profile_function *function_of(const struct report *report,
+						  const struct view_row *row)
+{
+	return profile_function(report->profile, row->function);
+}
+
+static void add_name(const struct report *report, const struct names *names,
+		     const struct view_row *row, struct strbuf *out)
+{
+	names_add_text(out, profile_text(report->profile, function_of(report, row)->name));
+}
+
+static void add_qualname(const struct report *report, const struct names *names,
+			 const struct view_row *row, struct strbuf *out)
+{
+	names_add_function(names, row->function, out);
+}
+
+static void add_place(const struct report *report, const struct names *names,
+		      const struct view_row *row, struct strbuf *out)
+{
+	names_add_place(names, row->function, out);
+}
+
+static void add_file(const struct report *report, const struct names *names,
+		     const struct view_row *row, struct strbuf *out)
+{
+	names_add_text(out, profile_text(report->profile, function_of(report, row)->file));
+}
+
+static void add_line(const struct report *report, const struct names *names,
+		     const struct view_row *row, struct strbuf *out)
+{
+	if (function_of(report, row)->line)
+		strbuf_printf(out, "%u", function_of(report, row)->line);
+}
+
+static void add_kind(const struct report *report, const struct names *names,
+		     const struct view_row *row, struct strbuf *out)
+{
+	strbuf_str(out, frame_kind_name(function_of(report, row)->kind));
+}
+
+const struct label row_labels[] = {
+	{"name", "", false, true, TABLE_WHOLE, 0, add_name},
+	{"qualname", "function", true, true, TABLE_CUT_MIDDLE, 3, add_qualname},
+	{"place", "", true, false, TABLE_CUT_FRONT, 2, add_place},
+	{"file", "", false, true, TABLE_WHOLE, 0, add_file},
+	{"line", "", false, true, TABLE_WHOLE, 0, add_line},
+	{"kind", "", false, true, TABLE_WHOLE, 0, add_kind},
+	{0},
+};
+
+void rows_add_group(const struct report *report, const struct names *names,
+		    const struct view_row *row, size_t key, struct strbuf *out)
+{
+	uint32_t value = view_group_value(report->groups, row, key);
+
+	switch (report->groups->keys[key]) {
+	case VIEW_PID:
+	case VIEW_TID:
+		strbuf_printf(out, "%u", value);
+		break;
+	case VIEW_COMM:
+		names_add_text(out, profile_text(report->profile, value));
+		break;
+	case VIEW_DSO:
+	case VIEW_FILE:
+		if (value == VIEW_GROUP_PYTHON)
+			strbuf_str(out, "[python]");
+		else
+			names_add_file(names, value, out);
+		break;
+	case VIEW_KIND:
+		strbuf_str(out, frame_kind_name((enum frame_kind)value));
+		break;
+	case VIEW_FUNCTION:
+		names_add_function(names, value, out);
+		break;
+	}
+}
+
+bool rows_event_shown(const struct report *report, uint32_t event)
+{
+	return profile_event(report->profile, event)->sampled;
+}
+
+bool rows_pass(const struct report *report, const struct view_row *row, bool *below_limit)
+{
+	*below_limit = false;
+	if (!report->groups && report->kind != OUTPUT_ANY_KIND &&
+	    (int)function_of(report, row)->kind != report->kind)
+		return false;
+	for (size_t i = 0; i < report->view->events; i++) {
+		const struct view_count *count = &row->counts[i];
+		uint64_t period = report->no_children ? count->self : count->total;
+
+		if (!period && !(report->no_children ? count->self_samples : count->total_samples))
+			continue;
+		if (100 * figure_share(period, report->view->period_total[i]) >=
+		    report->percent_limit)
+			return true;
+		*below_limit = true;
+	}
+	return false;
+}

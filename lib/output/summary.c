@@ -1,0 +1,163 @@
+#include "output/summary.h"
+
+#include "base/text.h"
+#include "output/figure.h"
+
+#include <inttypes.h>
+#include <stddef.h>
+
+/* A count of the summary that should be 0, and what it means when it is not. */
+struct loss {
+	size_t offset;
+	const char *what, *remedy;
+};
+#define LOSS(field) offsetof(struct profile_summary, field)
+
+static const struct loss losses[] = {
+	{LOSS(lost), "records lost by the kernel: its buffers were full",
+	 "record with larger buffers (-m) or less often (-F)"},
+	{LOSS(unresolved_code), "samples ran Python code that was gone before it could be read",
+	 "their functions have no name"},
+	{LOSS(faulted), "Python stacks end early: memory was not readable at the sample", NULL},
+	{LOSS(truncated), "Python stacks are deeper than is recorded",
+	 "their outermost callers are missing, so are these samples in their totals"},
+	{LOSS(dropped_native), "samples have incomplete native stacks: code without frame pointers",
+	 "totals of native callers are too small"},
+	{LOSS(unpaired), "Python stacks belong to no sample", NULL},
+	{LOSS(malformed), "records break their own format and were left out", NULL},
+	{LOSS(late), "records came out of their order in time",
+	 "samples near them may be attributed to older mappings"},
+};
+
+static void put(FILE *out, const char *text)
+{
+	struct strbuf safe = {0};
+
+	names_add_text(&safe, text);
+	fputs(strbuf_text(&safe), out);
+	strbuf_fini(&safe);
+}
+
+static void put_count(FILE *out, uint64_t count)
+{
+	char text[32];
+
+	text_count(text, sizeof(text), count);
+	fputs(text, out);
+}
+
+static void put_duration(FILE *out, uint64_t ns)
+{
+	double seconds = (double)ns / 1e9;
+
+	if (seconds >= 120)
+		fprintf(out, "%.0f min %.0f s", (double)((uint64_t)seconds / 60),
+			(double)((uint64_t)seconds % 60));
+	else if (seconds >= 1)
+		fprintf(out, "%.1f s", seconds);
+	else
+		fprintf(out, "%.0f ms", seconds * 1e3);
+}
+
+static void put_python(FILE *out, const struct profile_summary *summary)
+{
+	if (!summary->samples)
+		return;
+	if (summary->python_lines)
+		fprintf(out, "   Python lines on %.1f%%",
+			100 * figure_share(summary->python_lines, summary->samples));
+	else if (summary->python)
+		fprintf(out, "   Python functions on %.1f%%, no lines",
+			100 * figure_share(summary->python, summary->samples));
+	else
+		fputs("   no Python frames", out);
+}
+
+static void put_event(FILE *out, const struct profile_event *event, const char *name)
+{
+	put(out, name);
+	if (event->frequency > 0)
+		fprintf(out, " at %.0f Hz", event->frequency);
+	else if (event->period) {
+		fputs(" every ", out);
+		put_count(out, event->period);
+	}
+	fputs(": ", out);
+	put_count(out, event->samples);
+	fputs(event->samples == 1 ? " sample, " : " samples, ", out);
+	put_count(out, event->lost);
+	fputs(" lost\n", out);
+}
+
+void summary_head(FILE *out, const struct report *report, const struct names *names)
+{
+	const struct profile_summary *summary = profile_summary(report->profile);
+	const char *separator = "";
+
+	if (summary->command) {
+		put(out, summary->command);
+		separator = "   ";
+	}
+	if (summary->last_time > summary->first_time) {
+		fputs(separator, out);
+		put_duration(out, summary->last_time - summary->first_time);
+		separator = "   ";
+	}
+	if (summary->python_version) {
+		fputs(separator, out);
+		put(out, summary->python_version);
+		separator = "   ";
+	}
+	fprintf(out, "%s%" PRIu32 " thread%s", separator, summary->threads,
+		summary->threads == 1 ? "" : "s");
+	put_python(out, summary);
+	fputc('\n', out);
+	for (uint32_t i = 0; i < profile_event_count(report->profile); i++)
+		if (profile_event(report->profile, i)->sampled)
+			put_event(out, profile_event(report->profile, i), names_event(names, i));
+	if (report->filter) {
+		uint64_t shown = 0;
+
+		for (size_t i = 0; i < report->view->events; i++)
+			shown += report->view->samples[i];
+		put(out, report->filter);
+		fputs(": ", out);
+		put_count(out, shown);
+		fputs(" of these samples; shares are of them\n", out);
+	}
+}
+
+void summary_losses(FILE *out, const struct profile *profile)
+{
+	const struct profile_summary *summary = profile_summary(profile);
+
+	for (size_t i = 0; i < sizeof(losses) / sizeof(losses[0]); i++) {
+		uint64_t count = *(const uint64_t *)((const char *)summary + losses[i].offset);
+
+		if (!count)
+			continue;
+		put_count(out, count);
+		fprintf(out, " %s%s%s.\n", losses[i].what, losses[i].remedy ? "; " : "",
+			losses[i].remedy ? losses[i].remedy : "");
+	}
+	if (summary->loss) {
+		fputs("The file is damaged: ", out);
+		put(out, summary->loss);
+		fputs(".\n", out);
+	}
+}
+
+void summary_empty(FILE *out, const struct profile *profile, const char *filter)
+{
+	const struct profile_summary *summary = profile_summary(profile);
+
+	if (summary->samples && filter) {
+		fputs("No sample passes ", out);
+		put(out, filter);
+		fputs("; --sort comm,pid,tid,dso lists what there is.\n", out);
+	} else {
+		fputs("The recording has no samples: the program was over before the first one was "
+		      "due, or slept all the time. Record longer, or more often (-F).\n",
+		      out);
+	}
+}

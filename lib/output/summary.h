@@ -1,0 +1,15 @@
+#ifndef PYPERF_OUTPUT_SUMMARY_H
+#define PYPERF_OUTPUT_SUMMARY_H
+
+#include "output/names.h"
+#include "output/output.h"
+
+/* What stands above and below a table: what was recorded, and what is missing from it. */
+
+void summary_head(FILE *out, const struct report *report, const struct names *names);
+/* One line per kind of loss that occurred: how many, and what to do about it. */
+void summary_losses(FILE *out, const struct profile *profile);
+/* In place of a table that has no samples: why that is. */
+void summary_empty(FILE *out, const struct profile *profile, const char *filter);
+
+#endif

@@ -1,0 +1,64 @@
+#ifndef PYPERF_OUTPUT_TABLE_H
+#define PYPERF_OUTPUT_TABLE_H
+
+#include "base/err.h"
+#include "base/strbuf.h"
+#include "base/vec.h"
+
+#include <stdbool.h>
+#include <stdio.h>
+
+/*
+ * Aligned columns of text.
+ *
+ * Cells are appended row by row; each is as wide as its text is on a terminal (wide and combining
+ * characters count as such). With a width to fit, the columns that may be cut share what the others
+ * leave. Without one nothing is cut; a cell far wider than its column pushes the rest of its line
+ * aside. Text given to a table is escaped already.
+ */
+enum table_cut {
+	TABLE_WHOLE,	  /* never cut */
+	TABLE_CUT_MIDDLE, /* names: "collections.Ord..__missing__" */
+	TABLE_CUT_FRONT,  /* paths: "..python3.12/json/decoder.py:343" */
+};
+
+struct table_column {
+	const char *heading;
+	const char *group; /* over this and its neighbours of the same group; NULL: none */
+	bool left;	   /* left-aligned; figures are not */
+	enum table_cut cut;
+	unsigned int gap; /* blanks before the column */
+};
+
+struct table_cell {
+	size_t start, len;
+};
+
+struct table_note {
+	size_t row;
+	struct table_cell text;
+};
+
+struct table {
+	const struct table_column *columns;
+	size_t column_count;
+	struct strbuf text;
+	struct {
+		VEC_OF(struct table_cell)
+	} cells;
+	struct {
+		VEC_OF(struct table_note)
+	} notes;
+	bool failed; /* memory ran out; table_print() says so */
+};
+
+void table_init(struct table *table, const struct table_column *columns, size_t count);
+void table_fini(struct table *table);
+/* Starts the next cell, which is what is appended to the buffer until the next call. */
+struct strbuf *table_cell(struct table *table);
+/* Likewise a line below the row at hand, indented to the last column. */
+struct strbuf *table_note(struct table *table);
+/* `width` 0: no limit. */
+int table_print(FILE *out, struct table *table, int width, struct err *err);
+
+#endif

@@ -1,0 +1,125 @@
+#include "profile/match.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct view_matcher {
+	const struct profile *profile;
+	bool *threads, *functions;
+	bool all_functions; /* no filter on the leaf: samples without a stack pass too */
+};
+
+/* Is the word one of those between the commas? NULL lists everything. */
+static bool in_list(const char *list, const char *word)
+{
+	size_t len = strlen(word);
+
+	while (list) {
+		const char *end = strchr(list, ',');
+		size_t n = end ? (size_t)(end - list) : strlen(list);
+
+		if (n == len && memcmp(list, word, n) == 0)
+			return true;
+		if (!end)
+			return false;
+		list = end + 1;
+	}
+	return true;
+}
+
+static bool number_in_list(const char *list, uint32_t number)
+{
+	char word[16];
+
+	snprintf(word, sizeof(word), "%" PRIu32, number);
+	return in_list(list, word);
+}
+
+static const char *last_component(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash && slash[1] && path[0] != '<' ? slash + 1 : path;
+}
+
+static int check_numbers(const char *list, const char *what, struct err *err)
+{
+	if (list && (!*list || strspn(list, "0123456789,") != strlen(list)))
+		return err_set(err, ERR_USAGE, "'%s' is no list of %s", list, what);
+	return 0;
+}
+
+static void decide(struct view_matcher *matcher, const struct view_filter *filter)
+{
+	const struct profile *profile = matcher->profile;
+
+	for (uint32_t i = 0; i < profile_thread_count(profile); i++) {
+		const struct profile_thread *thread = profile_thread(profile, i);
+
+		matcher->threads[i] = in_list(filter->comm, profile_text(profile, thread->comm)) &&
+				      number_in_list(filter->pids, thread->pid) &&
+				      number_in_list(filter->tids, thread->tid);
+	}
+	matcher->all_functions = !filter->dso;
+	for (uint32_t i = 0; filter->dso && i < profile_function_count(profile); i++) {
+		const char *path = profile_text(profile, profile_function(profile, i)->file);
+
+		matcher->functions[i] = in_list(filter->dso, last_component(path)) ||
+					in_list(filter->dso, path);
+	}
+}
+
+int view_matcher_new(struct view_matcher **out, const struct profile *profile,
+		     const struct view_filter *filter, struct err *err)
+{
+	static const struct view_filter none;
+	struct view_matcher *matcher;
+	int rc;
+
+	*out = NULL;
+	if (!filter)
+		filter = &none;
+	rc = check_numbers(filter->pids, "process ids", err);
+	if (!rc)
+		rc = check_numbers(filter->tids, "thread ids", err);
+	if (rc)
+		return rc;
+	matcher = calloc(1, sizeof(*matcher));
+	if (!matcher)
+		return err_nomem(err);
+	matcher->profile = profile;
+	matcher->threads = calloc(profile_thread_count(profile) + 1, sizeof(bool));
+	matcher->functions = calloc(profile_function_count(profile) + 1, sizeof(bool));
+	if (!matcher->threads || !matcher->functions) {
+		view_matcher_free(matcher);
+		return err_nomem(err);
+	}
+	decide(matcher, filter);
+	*out = matcher;
+	return 0;
+}
+
+void view_matcher_free(struct view_matcher *matcher)
+{
+	if (!matcher)
+		return;
+	free(matcher->threads);
+	free(matcher->functions);
+	free(matcher);
+}
+
+bool view_matches(const struct view_matcher *matcher, uint32_t thread, uint32_t stack)
+{
+	uint32_t frame;
+
+	if (!matcher->threads[thread])
+		return false;
+	if (matcher->all_functions)
+		return true;
+	if (!stack)
+		return false;
+	frame = profile_stack(matcher->profile, stack)->frame;
+	return matcher->functions[profile_frame(matcher->profile, frame)->function];
+}

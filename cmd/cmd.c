@@ -83,22 +83,69 @@ int command_unknown(const char *name)
 	return 2;
 }
 
-static int has_long_option(const struct command *command, const char *word, const char **nearest)
+/* Calls back for every option of a table and of those that it includes; a non-zero return stops and
+ * is passed on. */
+static int each_option(const struct poptOption *table,
+		       int (*each)(const struct poptOption *option, void *ctx), void *ctx)
 {
-	unsigned int best = 3;
+	int rc = 0;
 
-	for (const struct poptOption *o = command->options; o->longName || o->shortName; o++) {
-		unsigned int distance;
-
-		if (!o->longName)
-			continue;
-		distance = text_distance(word, o->longName);
-		if (distance < best) {
-			best = distance;
-			*nearest = o->longName;
-		}
+	for (const struct poptOption *o = table; !rc; o++) {
+		if ((o->argInfo & POPT_ARG_MASK) == POPT_ARG_INCLUDE_TABLE)
+			rc = each_option(o->arg, each, ctx);
+		else if (!o->longName && !o->shortName)
+			break;
+		else
+			rc = each(o, ctx);
 	}
-	return *nearest != NULL;
+	return rc;
+}
+
+struct nearest {
+	const char *word, *name;
+	unsigned int distance;
+};
+
+/* A misspelling, or a beginning: --per for --percent-limit. */
+static int compare_option(const struct poptOption *option, void *ctx)
+{
+	struct nearest *nearest = ctx;
+	unsigned int distance;
+
+	if (!option->longName)
+		return 0;
+	distance = text_distance(nearest->word, option->longName);
+	if (strlen(nearest->word) >= 3 &&
+	    strncmp(nearest->word, option->longName, strlen(nearest->word)) == 0)
+		distance = 1;
+	if (distance < nearest->distance) {
+		nearest->distance = distance;
+		nearest->name = option->longName;
+	}
+	return 0;
+}
+
+/* What popt says of an option that it refuses, in words that help. */
+static int bad_option(const struct command *command, const char *bad, int rc)
+{
+	struct strbuf word = {0};
+	struct nearest nearest = {.distance = 3};
+	int status;
+
+	if (rc != POPT_ERROR_BADOPT)
+		return command_usage(command, "%s: %s", bad, poptStrerror(rc));
+	if (strncmp(bad, "--", 2) == 0) {
+		strbuf_add(&word, bad + 2, strcspn(bad + 2, "="));
+		nearest.word = strbuf_text(&word);
+		each_option(command->options, compare_option, &nearest);
+	}
+	if (nearest.name)
+		status = command_usage(command, "unknown option %s; did you mean --%s?", bad,
+				       nearest.name);
+	else
+		status = command_usage(command, "unknown option %s", bad);
+	strbuf_fini(&word);
+	return status;
 }
 
 poptContext command_options(const struct command *command, int argc, const char **argv,
@@ -125,40 +172,70 @@ poptContext command_options(const struct command *command, int argc, const char 
 		}
 	}
 	if (rc < -1) {
-		const char *bad = poptBadOption(context, 0);
-		const char *nearest = NULL;
-
-		if (rc == POPT_ERROR_BADOPT && strncmp(bad, "--", 2) == 0 &&
-		    has_long_option(command, bad + 2, &nearest))
-			*status = command_usage(command, "unknown option %s; did you mean --%s?",
-						bad, nearest);
-		else
-			*status = command_usage(command, "%s: %s", bad, poptStrerror(rc));
+		*status = bad_option(command, poptBadOption(context, 0), rc);
 		poptFreeContext(context);
 		return NULL;
 	}
 	return context;
 }
 
+#define HELP_COLUMN 31
+#define HELP_WIDTH 80
+
+/* Breaks text at blanks so that it stays within the width, from the column that it starts in. */
+static void put_wrapped(FILE *out, const char *text, int column)
+{
+	int at = column;
+
+	while (*text) {
+		int word = (int)strcspn(text, " ");
+
+		if (at > column && at + 1 + word > HELP_WIDTH) {
+			fprintf(out, "\n%*s", column, "");
+			at = column;
+		} else if (at > column) {
+			fputc(' ', out);
+			at++;
+		}
+		fprintf(out, "%.*s", word, text);
+		at += word;
+		text += word;
+		text += strspn(text, " ");
+	}
+	fputc('\n', out);
+}
+
+static int put_option(const struct poptOption *o, void *ctx)
+{
+	FILE *out = ctx;
+	char left[96];
+	int len;
+
+	if (o->argInfo & POPT_ARGFLAG_DOC_HIDDEN)
+		return 0;
+	snprintf(left, sizeof(left), "%c%c%s%s%s%s%s", o->shortName ? '-' : ' ',
+		 o->shortName ? o->shortName : ' ', o->shortName && o->longName ? ", " : "  ",
+		 o->longName ? "--" : "", o->longName ? o->longName : "",
+		 o->argDescrip && o->longName ? "=" : "", o->argDescrip ? o->argDescrip : "");
+	len = fprintf(out, "  %s", left);
+	if (len >= HELP_COLUMN) {
+		fputc('\n', out);
+		len = 0;
+	}
+	fprintf(out, "%*s", HELP_COLUMN - len, "");
+	put_wrapped(out, o->descrip ? o->descrip : "", HELP_COLUMN);
+	return 0;
+}
+
 void command_help(FILE *out, const struct command *command)
 {
-	fprintf(out, "pyperf %s: %s\n\nusage: pyperf %s %s\n", command->name, command->summary,
-		command->name, command->arguments);
-	if (command->options[0].longName || command->options[0].shortName)
-		fprintf(out, "\n");
-	for (const struct poptOption *o = command->options; o->longName || o->shortName; o++) {
-		char left[64];
+	static const struct poptOption help = {
+		"help", 'h', POPT_ARG_NONE, NULL, 'h', "explain the command", NULL};
 
-		if (o->argInfo & POPT_ARGFLAG_DOC_HIDDEN)
-			continue;
-		snprintf(left, sizeof(left), "%s%c%s%s%s%s%s", o->shortName ? "-" : " ",
-			 o->shortName ? o->shortName : ' ',
-			 o->shortName && o->longName ? ", " : "  ", o->longName ? "--" : "",
-			 o->longName ? o->longName : "",
-			 o->argDescrip ? (o->longName ? "=" : "") : "",
-			 o->argDescrip ? o->argDescrip : "");
-		fprintf(out, "  %-28s %s\n", left, o->descrip ? o->descrip : "");
-	}
+	fprintf(out, "pyperf %s: %s\n\nusage: pyperf %s %s\n\n", command->name, command->summary,
+		command->name, command->arguments);
+	each_option(command->options, put_option, out);
+	put_option(&help, out);
 	if (command->examples[0])
 		fprintf(out, "\nexamples:\n");
 	for (const char *const *example = command->examples; *example; example++)

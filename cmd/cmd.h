@@ -50,9 +50,15 @@ void command_verbosity(int quiet, int verbose);
 int command_finish_output(int status);
 
 int cmd_record(int argc, const char **argv);
+int cmd_report(int argc, const char **argv);
+int cmd_annotate(int argc, const char **argv);
+int cmd_script(int argc, const char **argv);
+int cmd_export(int argc, const char **argv);
 int cmd_version(int argc, const char **argv);
 int cmd_help(int argc, const char **argv);
 
-extern const struct poptOption record_options[], version_options[], help_options[];
+extern const struct poptOption record_options[], report_options[], annotate_options[],
+	script_options[], export_options[];
+extern const struct poptOption version_options[], help_options[];
 
 #endif

@@ -8,11 +8,40 @@ static const char *const record_examples[] = {
 	"pyperf record -e cycles,cache-misses -F 4999 -o train.data -- python3 train.py",
 	NULL,
 };
+static const char *const report_examples[] = {
+	"pyperf report",
+	"pyperf report --sort total --kind python",
+	"pyperf report --sort comm,dso -i train.data",
+	"pyperf report --json >profile.json",
+	NULL,
+};
+static const char *const annotate_examples[] = {
+	"pyperf annotate                  the hottest Python function",
+	"pyperf annotate Model.fit",
+	"pyperf annotate train.py:42",
+	"pyperf annotate '*.forward'",
+	NULL,
+};
+static const char *const script_examples[] = {"pyperf script | less", NULL};
+static const char *const export_examples[] = {
+	"pyperf export --format folded -o stacks.txt",
+	"pyperf export --format folded | flamegraph.pl >flame.svg",
+	NULL,
+};
 static const char *const no_examples[] = {NULL};
 
 const struct command commands[] = {
 	{"record", "[OPTIONS] [--] COMMAND [ARG...]", "run a program and sample it", cmd_record,
 	 record_options, record_examples},
+	{"report", "[OPTIONS]", "rank functions by the time and the events they took", cmd_report,
+	 report_options, report_examples},
+	{"annotate", "[OPTIONS] [FUNCTION | FILE:LINE | GLOB]",
+	 "show the source of a function with what each line took", cmd_annotate, annotate_options,
+	 annotate_examples},
+	{"script", "[OPTIONS]", "print every sample with its stack", cmd_script, script_options,
+	 script_examples},
+	{"export", "--format FORMAT [OPTIONS]", "write the recording for other tools", cmd_export,
+	 export_options, export_examples},
 	{"version", "", "show the version and the features compiled in", cmd_version,
 	 version_options, no_examples},
 	{"help", "[COMMAND]", "explain a command", cmd_help, help_options, no_examples},

@@ -117,16 +117,6 @@ static void put_samples(FILE *out, const struct report *report)
 		(unsigned long long)s->python_lines, (unsigned long long)s->lost);
 }
 
-static bool is_wanted(const struct report *report, uint32_t function)
-{
-	if (!report->only)
-		return true;
-	for (size_t i = 0; i < report->only_count; i++)
-		if (report->only[i] == function)
-			return true;
-	return false;
-}
-
 static int put_function(FILE *out, const struct report *report, const struct names *names,
 			const struct view_row *row, bool *first, struct err *err)
 {
@@ -195,8 +185,7 @@ static int put_array(FILE *out, const char *key, const struct report *report,
 		const struct view_row *row = &view->rows[i];
 		bool below;
 
-		if ((report->groups || is_wanted(report, row->function)) &&
-		    rows_pass(report, row, &below))
+		if (rows_pass(report, row, &below))
 			rc = put(out, report, names, row, &first, err);
 	}
 	fputs("]", out);

@@ -27,7 +27,7 @@ struct report {
 	const struct view *view;	  /* of functions, or the one inside `groups` */
 	const struct view_groups *groups; /* NULL: rows are functions */
 	const struct view *lines;	  /* for JSON; may be NULL */
-	const uint32_t *only;		  /* restricts JSON to these functions; NULL: all */
+	const uint32_t *only;		  /* restricts rows to these functions; NULL: all */
 	size_t only_count;
 	uint32_t event;	      /* that ranks the rows */
 	double percent_limit; /* rows below this share (of 100) of every event are left out */
@@ -62,8 +62,9 @@ struct script;
 struct script *script_new(void);
 void script_free(struct script *script);
 int script_keep(const struct profile_sample *sample, void *script, struct err *err);
+/* `event` UINT32_MAX: all. */
 int output_script(FILE *out, const struct profile *profile, const struct script *script,
-		  const struct view_filter *filter, struct err *err);
+		  const struct view_filter *filter, uint32_t event, struct err *err);
 
 struct export_options {
 	const struct profile *profile;

@@ -87,11 +87,23 @@ bool rows_event_shown(const struct report *report, uint32_t event)
 	return profile_event(report->profile, event)->sampled;
 }
 
+/* Do the function's kind and the choice of functions let it through? */
+static bool is_wanted(const struct report *report, const struct view_row *row)
+{
+	if (report->groups)
+		return true;
+	if (report->kind != OUTPUT_ANY_KIND && (int)function_of(report, row)->kind != report->kind)
+		return false;
+	for (size_t i = 0; report->only && i < report->only_count; i++)
+		if (report->only[i] == row->function)
+			return true;
+	return !report->only;
+}
+
 bool rows_pass(const struct report *report, const struct view_row *row, bool *below_limit)
 {
 	*below_limit = false;
-	if (!report->groups && report->kind != OUTPUT_ANY_KIND &&
-	    (int)function_of(report, row)->kind != report->kind)
+	if (!is_wanted(report, row))
 		return false;
 	for (size_t i = 0; i < report->view->events; i++) {
 		const struct view_count *count = &row->counts[i];

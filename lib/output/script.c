@@ -100,13 +100,13 @@ static void put_sample(FILE *out, struct frame_lines *lines, const struct profil
 }
 
 int output_script(FILE *out, const struct profile *profile, const struct script *script,
-		  const struct view_filter *filter, struct err *err)
+		  const struct view_filter *filter, uint32_t event, struct err *err)
 {
 	size_t frames = profile_frame_count(profile);
 	struct frame_lines lines = {.profile = profile};
 	struct view_matcher *matcher = NULL;
 	struct names *names = NULL;
-	struct strbuf comm = {0}, event = {0};
+	struct strbuf comm = {0}, name = {0};
 	int rc = names_new(&names, profile, err);
 
 	lines.starts = calloc(frames + 1, sizeof(*lines.starts));
@@ -120,22 +120,23 @@ int output_script(FILE *out, const struct profile *profile, const struct script 
 		const struct profile_thread *thread = profile_thread(profile, sample->thread);
 
 		if (!profile_event(profile, sample->event)->sampled ||
+		    (event != UINT32_MAX && sample->event != event) ||
 		    !view_matches(matcher, sample->thread, sample->stack))
 			continue;
 		strbuf_reset(&comm);
-		strbuf_reset(&event);
+		strbuf_reset(&name);
 		names_add_text(&comm, profile_text(profile, thread->comm));
-		names_add_text(&event, profile_event(profile, sample->event)->name);
-		put_sample(out, &lines, sample, strbuf_text(&comm), strbuf_text(&event));
+		names_add_text(&name, profile_event(profile, sample->event)->name);
+		put_sample(out, &lines, sample, strbuf_text(&comm), strbuf_text(&name));
 		if (ferror(out))
 			break;
 	}
-	if (!rc && (strbuf_failed(&lines.text) || strbuf_failed(&comm) || strbuf_failed(&event)))
+	if (!rc && (strbuf_failed(&lines.text) || strbuf_failed(&comm) || strbuf_failed(&name)))
 		rc = err_nomem(err);
 	view_matcher_free(matcher);
 	strbuf_fini(&lines.text);
 	strbuf_fini(&comm);
-	strbuf_fini(&event);
+	strbuf_fini(&name);
 	free(lines.starts);
 	free(lines.lens);
 	names_free(names);

@@ -1,0 +1,215 @@
+#include "cmd/cmd.h"
+#include "cmd/filter.h"
+#include "cmd/match.h"
+
+#include "base/log.h"
+#include "output/output.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Of several functions one is taken without asking when it has this share of their time. */
+#define DOMINANT 0.9
+
+static struct {
+	int json, stdio;
+} given;
+
+const struct poptOption annotate_options[] = {
+	{"json", '\0', POPT_ARG_NONE, &given.json, 0,
+	 "write JSON: the functions that match, and their lines", NULL},
+	{"stdio", '\0', POPT_ARG_NONE, &given.stdio, 0, "plain text, as always: for users of perf",
+	 NULL},
+	{NULL, '\0', POPT_ARG_INCLUDE_TABLE, (void *)view_options, 0, NULL, NULL},
+	POPT_TABLEEND,
+};
+
+struct annotation {
+	struct opened opened;
+	struct view *functions, *lines;
+	struct matches matches;
+	const char *word; /* NULL: the hottest Python function */
+};
+
+static const char *qualname(const struct annotation *a, uint32_t function)
+{
+	const struct profile_function *f = profile_function(a->opened.profile, function);
+
+	return profile_text(a->opened.profile, f->qualname ? f->qualname : f->name);
+}
+
+static uint64_t weight(const struct annotation *a, uint32_t function)
+{
+	for (size_t i = 0; i < a->functions->count; i++)
+		if (a->functions->rows[i].function == function)
+			return a->functions->rows[i].counts[a->opened.event].total;
+	return 0;
+}
+
+static struct report report_of(const struct annotation *a)
+{
+	return (struct report){
+		.profile = a->opened.profile,
+		.view = a->functions,
+		.lines = a->lines,
+		.only = a->matches.functions,
+		.only_count = a->matches.count,
+		.event = a->opened.event,
+		.kind = OUTPUT_ANY_KIND,
+		.filter = a->opened.filter_text,
+		.quiet = true,
+		.width = view_width(),
+	};
+}
+
+/* The Python function in which most time was spent, the C code that it called included. */
+static int find_hottest(struct annotation *a, struct err *err)
+{
+	uint64_t most = 0;
+
+	for (size_t i = 0; i < a->functions->count; i++) {
+		const struct view_row *row = &a->functions->rows[i];
+		const uint64_t *split = row->counts[a->opened.event].split;
+		uint64_t innermost = split[0] + split[1] + split[2];
+
+		if (innermost > most) {
+			most = innermost;
+			a->matches.functions[0] = row->function;
+			a->matches.count = 1;
+		}
+	}
+	if (a->matches.count)
+		return 0;
+	err_set(err, ERR_NOT_FOUND, "the recording has no samples of Python functions");
+	err_hint(err, "pyperf report shows what it has; pyperf annotate FUNCTION takes native "
+		      "functions too.");
+	return ERR_NOT_FOUND;
+}
+
+static int none_found(const struct annotation *a, struct err *err)
+{
+	uint32_t nearest = match_nearest(a->opened.profile, a->functions, a->word);
+
+	err_set(err, ERR_NOT_FOUND, "no sampled function matches '%s'", a->word);
+	if (nearest != UINT32_MAX)
+		err_hint(err, "Did you mean '%s'?", qualname(a, nearest));
+	else
+		err_hint(err, "pyperf report lists the functions.");
+	return ERR_NOT_FOUND;
+}
+
+/* Which of several matches is meant: one that outweighs all others, or UINT32_MAX. */
+static uint32_t choose(const struct annotation *a)
+{
+	uint64_t sum = 0, most = 0;
+	uint32_t chosen = UINT32_MAX;
+
+	for (size_t i = 0; i < a->matches.count; i++) {
+		uint64_t w = weight(a, a->matches.functions[i]);
+
+		sum += w;
+		if (w > most) {
+			most = w;
+			chosen = a->matches.functions[i];
+		}
+	}
+	if (a->matches.count == 1)
+		return a->matches.functions[0];
+	return (double)most >= DOMINANT * (double)sum ? chosen : UINT32_MAX;
+}
+
+/* Several that could be meant: a usage error with what there is to choose from. */
+static int list_matches(const struct annotation *a, struct err *err)
+{
+	struct report report = report_of(a);
+	int rc;
+
+	fflush(stdout);
+	rc = output_report_text(stderr, &report, err);
+	if (rc)
+		return rc;
+	err_set(err, ERR_USAGE, "'%s' matches %zu functions", a->word, a->matches.count);
+	err_hint(err, "Name one of them by its file and line: pyperf annotate FILE.py:LINE");
+	return ERR_USAGE;
+}
+
+static int show_one(const struct annotation *a, uint32_t function, struct err *err)
+{
+	struct annotate annotate = {
+		.profile = a->opened.profile,
+		.functions = a->functions,
+		.filter = &a->opened.filter,
+		.function = function,
+		.event = a->opened.event,
+		.quiet = view_given.quiet,
+		.width = view_width(),
+	};
+
+	if (a->matches.count > 1)
+		log_info("'%s' matches %zu functions; this one has most of their samples", a->word,
+			 a->matches.count);
+	if (profile_function(a->opened.profile, function)->kind == FRAME_PYTHON)
+		return output_annotate_python(stdout, &annotate, err);
+	return output_annotate_native(stdout, &annotate, err);
+}
+
+static int show(struct annotation *a, struct err *err)
+{
+	const struct opened *opened = &a->opened;
+	uint32_t function;
+	int rc;
+
+	rc = view_functions(&a->functions, opened->profile, &opened->filter, VIEW_BY_TOTAL,
+			    opened->event, err);
+	if (!rc)
+		rc = view_lines(&a->lines, opened->profile, &opened->filter, UINT32_MAX,
+				opened->event, err);
+	if (!rc)
+		rc = match_functions(&a->matches, opened->profile, a->functions, a->lines,
+				     a->word ? a->word : "", err);
+	if (!rc && !a->word)
+		rc = find_hottest(a, err);
+	if (rc)
+		return rc;
+	if (!a->matches.count)
+		return none_found(a, err);
+	if (given.json) {
+		struct report report = report_of(a);
+
+		return output_json(stdout, &report, err);
+	}
+	function = choose(a);
+	return function == UINT32_MAX ? list_matches(a, err) : show_one(a, function, err);
+}
+
+int cmd_annotate(int argc, const char **argv)
+{
+	const struct command *command = command_find("annotate");
+	const struct profile_options options = {0};
+	struct annotation annotation = {0};
+	struct err err = {0};
+	poptContext context;
+	char *word = NULL;
+	int status = 0, rc;
+
+	context = command_options(command, argc, argv, 0, &status);
+	if (!context)
+		return status;
+	if (poptPeekArg(context)) {
+		word = strdup(poptGetArg(context));
+		if (poptPeekArg(context))
+			status = command_usage(command, "one function at a time, not also '%s'",
+					       poptPeekArg(context));
+	}
+	poptFreeContext(context);
+	annotation.word = word;
+	rc = status ? 0 : view_open(&annotation.opened, &options, &err);
+	if (!rc && !status)
+		rc = show(&annotation, &err);
+	match_free(&annotation.matches);
+	view_free(annotation.functions);
+	view_free(annotation.lines);
+	view_close(&annotation.opened);
+	free(word);
+	return status ? status : command_finish_output(rc < 0 ? command_fail(&err) : 0);
+}

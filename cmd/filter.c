@@ -1,0 +1,165 @@
+#include "cmd/filter.h"
+
+#include "base/strbuf.h"
+#include "base/text.h"
+#include "data/data.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define DEFAULT_INPUT "perf.data"
+
+struct view_given view_given;
+
+const struct poptOption view_options[] = {
+	{"input", 'i', POPT_ARG_STRING, &view_given.input, 0,
+	 "recording to read, - for standard input (default: perf.data)", "FILE"},
+	{"event", 'e', POPT_ARG_STRING, &view_given.event, 0,
+	 "event that counts first (default: the first recorded)", "EVENT"},
+	{"comm", 'c', POPT_ARG_STRING, &view_given.comm, 0, "only threads of these names",
+	 "NAME[,NAME...]"},
+	{"pid", '\0', POPT_ARG_STRING, &view_given.pid, 0, "only these processes", "PID[,PID...]"},
+	{"tid", '\0', POPT_ARG_STRING, &view_given.tid, 0, "only these threads", "TID[,TID...]"},
+	{"dso", 'd', POPT_ARG_STRING, &view_given.dso, 0,
+	 "only samples whose innermost code lies in these files", "FILE[,FILE...]"},
+	{"quiet", 'q', POPT_ARG_NONE, &view_given.quiet, 0, "the result alone, no remarks", NULL},
+	{"verbose", 'v', POPT_ARG_NONE, &view_given.verbose, 0, "say more", NULL},
+	POPT_TABLEEND,
+};
+
+int word_find(const struct word *words, const char *name)
+{
+	for (; words->name; words++)
+		if (strcmp(words->name, name) == 0)
+			return words->value;
+	return -1;
+}
+
+/* The events' names for a message: "cycles, cache-misses". */
+static void list_events(const struct profile *profile, struct strbuf *out)
+{
+	for (uint32_t i = 0; i < profile_event_count(profile); i++) {
+		const struct profile_event *event = profile_event(profile, i);
+
+		if (event->sampled)
+			strbuf_printf(out, "%s%s", out->len ? ", " : "", event->name);
+	}
+}
+
+/* Does `name` name the event, with or without its modifiers (":u", ":ppp")? */
+static bool names_event(const char *name, const char *event, bool modifiers)
+{
+	size_t len = strlen(name);
+
+	return strncmp(name, event, len) == 0 && (!event[len] || (!modifiers && event[len] == ':'));
+}
+
+static int choose_event(struct opened *opened, struct err *err)
+{
+	const struct profile *profile = opened->profile;
+	uint32_t count = (uint32_t)profile_event_count(profile);
+	struct strbuf list = {0};
+
+	for (int pass = 0; pass < 2; pass++)
+		for (uint32_t i = 0; i < count; i++) {
+			const struct profile_event *event = profile_event(profile, i);
+
+			opened->event = i;
+			if (!event->sampled)
+				continue;
+			if (view_given.event ? names_event(view_given.event, event->name, !pass)
+					     : event->samples || pass)
+				return 0;
+		}
+	opened->event = 0;
+	if (!view_given.event)
+		return count ? 0 : err_set(err, ERR_CORRUPT, "the recording has no events");
+	list_events(profile, &list);
+	err_set(err, ERR_USAGE, "the recording has no event '%s'", view_given.event);
+	err_hint(err, "It has: %s", strbuf_text(&list));
+	strbuf_fini(&list);
+	return ERR_USAGE;
+}
+
+static int set_filter(struct opened *opened, struct err *err)
+{
+	const struct {
+		const char *option, *value;
+		const char **field;
+	} rows[] = {
+		{"--comm", view_given.comm, &opened->filter.comm},
+		{"--pid", view_given.pid, &opened->filter.pids},
+		{"--tid", view_given.tid, &opened->filter.tids},
+		{"--dso", view_given.dso, &opened->filter.dso},
+	};
+	struct strbuf text = {0};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		*rows[i].field = rows[i].value;
+		if (rows[i].value)
+			strbuf_printf(&text, "%s%s %s", text.len ? " " : "", rows[i].option,
+				      rows[i].value);
+	}
+	if (strbuf_failed(&text))
+		return err_nomem(err);
+	opened->filter_text = strbuf_detach(&text, NULL);
+	return 0;
+}
+
+static int explain_missing(const char *path, struct err *err)
+{
+	struct stat st;
+
+	if (err->code != ERR_NOT_FOUND || view_given.input)
+		return err->code;
+	err_set(err, ERR_NOT_FOUND, "there is no %s in this folder", path);
+	if (fstat(STDIN_FILENO, &st) == 0 && S_ISFIFO(st.st_mode))
+		err_hint(err, "Record a program first:  pyperf record -- python3 program.py\n"
+			      "or read what another command writes:  -i -");
+	else
+		err_hint(err, "Record a program first:  pyperf record -- python3 program.py\n"
+			      "or name a recording:  -i FILE");
+	return ERR_NOT_FOUND;
+}
+
+int view_open(struct opened *opened, const struct profile_options *options, struct err *err)
+{
+	const char *path = view_given.input ? view_given.input : DEFAULT_INPUT;
+	int rc;
+
+	memset(opened, 0, sizeof(*opened));
+	command_verbosity(view_given.quiet, view_given.verbose);
+	/* A pager that quits early shows as EPIPE in command_finish_output(). */
+	signal(SIGPIPE, SIG_IGN);
+	if (data_open(&opened->file, path, err) < 0)
+		return explain_missing(path, err);
+	rc = profile_load(&opened->profile, opened->file, options, err);
+	if (!rc)
+		rc = choose_event(opened, err);
+	if (!rc)
+		rc = set_filter(opened, err);
+	if (rc)
+		view_close(opened);
+	return rc;
+}
+
+void view_close(struct opened *opened)
+{
+	profile_free(opened->profile);
+	data_close(opened->file);
+	free(opened->filter_text);
+	memset(opened, 0, sizeof(*opened));
+}
+
+int view_width(void)
+{
+	struct winsize size;
+
+	if (!isatty(STDOUT_FILENO) || ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) || !size.ws_col)
+		return 0;
+	return size.ws_col;
+}

@@ -1,0 +1,42 @@
+#ifndef PYPERF_CMD_FILTER_H
+#define PYPERF_CMD_FILTER_H
+
+#include "cmd/cmd.h"
+#include "profile/profile.h"
+#include "profile/view.h"
+
+/* What every command that reads a recording shares: which file, which samples, which event. */
+
+/* To be included in an option table; what it parses goes to `view_given`. */
+extern const struct poptOption view_options[];
+struct view_given {
+	char *input, *event;
+	char *comm, *pid, *tid, *dso;
+	int quiet, verbose;
+};
+extern struct view_given view_given;
+
+/* Words of an option that takes one of a few. */
+struct word {
+	const char *name;
+	int value;
+};
+/* The value; -1 where the word is none of them. */
+int word_find(const struct word *words, const char *name);
+
+struct opened {
+	struct data_file *file;
+	struct profile *profile;
+	struct view_filter filter;
+	char *filter_text; /* "--comm python3 --tid 7"; NULL without a filter */
+	uint32_t event;	   /* the one that -e names, or the first with samples */
+};
+
+/* Reads the recording. A missing file says how to make one. */
+int view_open(struct opened *opened, const struct profile_options *options, struct err *err);
+void view_close(struct opened *opened);
+
+/* Columns of the terminal that stdout is; 0 where it is none. */
+int view_width(void);
+
+#endif

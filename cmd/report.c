@@ -1,0 +1,199 @@
+#include "cmd/cmd.h"
+#include "cmd/filter.h"
+
+#include "base/text.h"
+#include "output/output.h"
+
+#include <string.h>
+
+/* Rows that matter less than this are left out of text, unless asked for. */
+#define DEFAULT_PERCENT_LIMIT 0.5
+
+static struct {
+	char *sort, *kind;
+	double percent_limit;
+	int children, no_children, samples, json, csv;
+} given = {.percent_limit = -1};
+
+const struct poptOption report_options[] = {
+	{"sort", 's', POPT_ARG_STRING, &given.sort, 0,
+	 "order by self (default) or total; group by comm, pid, tid, dso, file, kind, function",
+	 "KEY[,KEY...]"},
+	{"children", '\0', POPT_ARG_NONE, &given.children, 0, "the same as --sort total", NULL},
+	{"no-children", '\0', POPT_ARG_NONE, &given.no_children, 0, "leave out the totals", NULL},
+	{"percent-limit", '\0', POPT_ARG_DOUBLE, &given.percent_limit, 0,
+	 "leave out what has less (default: 0.5; 0 in JSON and CSV)", "PERCENT"},
+	{"kind", 'k', POPT_ARG_STRING, &given.kind, 0, "only functions of this kind",
+	 "python|native|kernel"},
+	{"show-nr-samples", 'n', POPT_ARG_NONE, &given.samples, 0, "numbers of samples too", NULL},
+	{"json", '\0', POPT_ARG_NONE, &given.json, 0, "write JSON: functions and lines", NULL},
+	{"csv", '\0', POPT_ARG_NONE, &given.csv, 0, "write comma-separated values", NULL},
+	{"stdio", '\0', POPT_ARG_NONE, NULL, 0, "plain text, as always: for users of perf", NULL},
+	{NULL, '\0', POPT_ARG_INCLUDE_TABLE, (void *)view_options, 0, NULL, NULL},
+	POPT_TABLEEND,
+};
+
+static const struct word kinds[] = {
+	{"python", FRAME_PYTHON},
+	{"native", FRAME_NATIVE},
+	{"kernel", FRAME_KERNEL},
+	{0},
+};
+
+static const struct word orders[] = {
+	{"self", VIEW_BY_SELF},
+	{"overhead", VIEW_BY_SELF},
+	{"total", VIEW_BY_TOTAL},
+	{"overhead_children", VIEW_BY_TOTAL},
+	{0},
+};
+
+/* Names that perf has for our keys. */
+static const struct word aliases[] = {
+	{"symbol", VIEW_FUNCTION},
+	{"sym", VIEW_FUNCTION},
+	{0},
+};
+
+struct sorting {
+	enum view_sort order;
+	enum view_key keys[VIEW_KEYS_MAX];
+	size_t key_count;
+};
+
+static int add_sort_word(const struct command *command, const char *word, struct sorting *sorting)
+{
+	int order = word_find(orders, word), key = view_key_find(word, strlen(word));
+
+	if (order >= 0) {
+		sorting->order = (enum view_sort)order;
+		return 0;
+	}
+	if (key < 0)
+		key = word_find(aliases, word);
+	if (key < 0)
+		return command_usage(command,
+				     "--sort knows self, total, comm, pid, tid, dso, file, kind "
+				     "and function, not '%s'",
+				     word);
+	if (sorting->key_count == VIEW_KEYS_MAX)
+		return command_usage(command, "--sort takes at most %d keys", VIEW_KEYS_MAX);
+	sorting->keys[sorting->key_count++] = (enum view_key)key;
+	return 0;
+}
+
+/* 0, or the exit status of a usage error. */
+static int parse_sort(const struct command *command, struct sorting *sorting)
+{
+	char *save = NULL;
+	int status = 0;
+
+	if (given.children)
+		sorting->order = VIEW_BY_TOTAL;
+	if (!given.sort)
+		return 0;
+	for (char *word = strtok_r(given.sort, ",", &save); word && !status;
+	     word = strtok_r(NULL, ",", &save))
+		status = add_sort_word(command, word, sorting);
+	/* Functions are what is shown without any key. */
+	if (sorting->key_count == 1 && sorting->keys[0] == VIEW_FUNCTION)
+		sorting->key_count = 0;
+	return status;
+}
+
+static int check_options(const struct command *command, struct report *report)
+{
+	bool text = !given.json && !given.csv;
+
+	report->kind = OUTPUT_ANY_KIND;
+	if (given.json && given.csv)
+		return command_usage(command, "--json and --csv exclude each other");
+	if (given.children && given.no_children)
+		return command_usage(command, "--children and --no-children exclude each other");
+	if (given.kind) {
+		report->kind = word_find(kinds, given.kind);
+		if (report->kind < 0)
+			return command_usage(command,
+					     "--kind is python, native or kernel, not '%s'",
+					     given.kind);
+	}
+	if (given.percent_limit < 0)
+		given.percent_limit = text ? DEFAULT_PERCENT_LIMIT : 0;
+	report->percent_limit = given.percent_limit;
+	report->no_children = given.no_children;
+	report->show_samples = given.samples;
+	report->quiet = view_given.quiet;
+	report->width = view_width();
+	return 0;
+}
+
+static int print(const struct report *report, struct err *err)
+{
+	if (given.json)
+		return output_json(stdout, report, err);
+	if (given.csv)
+		return output_report_csv(stdout, report, err);
+	return output_report_text(stdout, report, err);
+}
+
+static int show(struct report *report, const struct opened *opened, const struct sorting *sorting,
+		struct err *err)
+{
+	struct view_groups *groups = NULL;
+	struct view *functions = NULL, *lines = NULL;
+	int rc;
+
+	report->profile = opened->profile;
+	report->event = opened->event;
+	report->filter = opened->filter_text;
+	if (sorting->key_count)
+		rc = view_groups(&groups, opened->profile, &opened->filter, sorting->keys,
+				 sorting->key_count, sorting->order, opened->event, err);
+	else
+		rc = view_functions(&functions, opened->profile, &opened->filter, sorting->order,
+				    opened->event, err);
+	if (!rc && given.json)
+		rc = view_lines(&lines, opened->profile, &opened->filter, UINT32_MAX, opened->event,
+				err);
+	if (!rc) {
+		report->groups = groups;
+		report->view = groups ? &groups->view : functions;
+		report->lines = lines;
+		rc = print(report, err);
+	}
+	view_groups_free(groups);
+	view_free(functions);
+	view_free(lines);
+	return rc;
+}
+
+int cmd_report(int argc, const char **argv)
+{
+	const struct command *command = command_find("report");
+	const struct profile_options options = {0};
+	struct sorting sorting = {.order = VIEW_BY_SELF};
+	struct report report = {0};
+	struct opened opened;
+	struct err err = {0};
+	poptContext context;
+	int status = 0, rc;
+
+	context = command_options(command, argc, argv, 0, &status);
+	if (!context)
+		return status;
+	if (poptPeekArg(context))
+		status = command_usage(command, "unexpected word '%s'", poptPeekArg(context));
+	else
+		status = parse_sort(command, &sorting);
+	if (!status)
+		status = check_options(command, &report);
+	poptFreeContext(context);
+	if (status)
+		return status;
+	rc = view_open(&opened, &options, &err);
+	if (!rc) {
+		rc = show(&report, &opened, &sorting, &err);
+		view_close(&opened);
+	}
+	return command_finish_output(rc < 0 ? command_fail(&err) : 0);
+}

@@ -58,26 +58,72 @@ static bool names_event(const char *name, const char *event, bool modifiers)
 	return strncmp(name, event, len) == 0 && (!event[len] || (!modifiers && event[len] == ':'));
 }
 
+/* Splits "cycles#2" into the name and which of that name is meant. */
+static char *split_number(const char *given, unsigned long *number)
+{
+	const char *hash = strrchr(given, '#');
+	size_t len = strlen(given);
+
+	*number = 1;
+	if (hash && hash[1] && strspn(hash + 1, "0123456789") == strlen(hash + 1)) {
+		*number = strtoul(hash + 1, NULL, 10);
+		len = (size_t)(hash - given);
+	}
+	return strndup(given, len);
+}
+
+/* The event of that name, exactly or but for its modifiers; UINT32_MAX where there is none. */
+static uint32_t find_event(const struct profile *profile, const char *name, unsigned long number)
+{
+	for (int exact = 1; exact >= 0; exact--) {
+		unsigned long left = number;
+
+		for (uint32_t i = 0; i < profile_event_count(profile); i++) {
+			const struct profile_event *event = profile_event(profile, i);
+
+			if (event->sampled && names_event(name, event->name, exact) && !--left)
+				return i;
+		}
+	}
+	return UINT32_MAX;
+}
+
+/* Without -e: the first that has samples, or the first. */
+static uint32_t first_event(const struct profile *profile)
+{
+	uint32_t first = UINT32_MAX;
+
+	for (uint32_t i = 0; i < profile_event_count(profile); i++) {
+		const struct profile_event *event = profile_event(profile, i);
+
+		if (event->sampled && event->samples)
+			return i;
+		if (event->sampled && first == UINT32_MAX)
+			first = i;
+	}
+	return first;
+}
+
 static int choose_event(struct opened *opened, struct err *err)
 {
 	const struct profile *profile = opened->profile;
-	uint32_t count = (uint32_t)profile_event_count(profile);
 	struct strbuf list = {0};
+	unsigned long number;
+	char *name;
 
-	for (int pass = 0; pass < 2; pass++)
-		for (uint32_t i = 0; i < count; i++) {
-			const struct profile_event *event = profile_event(profile, i);
-
-			opened->event = i;
-			if (!event->sampled)
-				continue;
-			if (view_given.event ? names_event(view_given.event, event->name, !pass)
-					     : event->samples || pass)
-				return 0;
-		}
-	opened->event = 0;
-	if (!view_given.event)
-		return count ? 0 : err_set(err, ERR_CORRUPT, "the recording has no events");
+	if (!view_given.event) {
+		opened->event = first_event(profile);
+		if (opened->event != UINT32_MAX)
+			return 0;
+		return err_set(err, ERR_CORRUPT, "the recording has no events that are sampled");
+	}
+	name = split_number(view_given.event, &number);
+	if (!name)
+		return err_nomem(err);
+	opened->event = find_event(profile, name, number);
+	free(name);
+	if (opened->event != UINT32_MAX)
+		return 0;
 	list_events(profile, &list);
 	err_set(err, ERR_USAGE, "the recording has no event '%s'", view_given.event);
 	err_hint(err, "It has: %s", strbuf_text(&list));
@@ -85,29 +131,40 @@ static int choose_event(struct opened *opened, struct err *err)
 	return ERR_USAGE;
 }
 
+static int check_numbers(const char *option, const char *list, struct err *err)
+{
+	if (list && (!*list || strspn(list, "0123456789,") != strlen(list)))
+		return err_set(err, ERR_USAGE, "%s takes numbers, not '%s'", option, list);
+	return 0;
+}
+
 static int set_filter(struct opened *opened, struct err *err)
 {
 	const struct {
 		const char *option, *value;
 		const char **field;
+		bool numbers;
 	} rows[] = {
-		{"--comm", view_given.comm, &opened->filter.comm},
-		{"--pid", view_given.pid, &opened->filter.pids},
-		{"--tid", view_given.tid, &opened->filter.tids},
-		{"--dso", view_given.dso, &opened->filter.dso},
+		{"--comm", view_given.comm, &opened->filter.comm, false},
+		{"--pid", view_given.pid, &opened->filter.pids, true},
+		{"--tid", view_given.tid, &opened->filter.tids, true},
+		{"--dso", view_given.dso, &opened->filter.dso, false},
 	};
 	struct strbuf text = {0};
+	int rc = 0;
 
-	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]) && !rc; i++) {
 		*rows[i].field = rows[i].value;
 		if (rows[i].value)
 			strbuf_printf(&text, "%s%s %s", text.len ? " " : "", rows[i].option,
 				      rows[i].value);
+		if (rows[i].numbers)
+			rc = check_numbers(rows[i].option, rows[i].value, err);
 	}
-	if (strbuf_failed(&text))
-		return err_nomem(err);
+	if (!rc && strbuf_failed(&text))
+		rc = err_nomem(err);
 	opened->filter_text = strbuf_detach(&text, NULL);
-	return 0;
+	return rc;
 }
 
 static int explain_missing(const char *path, struct err *err)

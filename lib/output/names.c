@@ -206,11 +206,29 @@ void names_add_event(const struct names *names, uint32_t event, struct strbuf *o
 	names_add_text(out, names->events[event]);
 }
 
-void names_add_function(const struct names *names, uint32_t function, struct strbuf *out)
+static const char *function_name(const struct names *names, uint32_t function)
 {
 	const struct profile_function *f = profile_function(names->profile, function);
 
-	names_add_text(out, profile_text(names->profile, f->qualname ? f->qualname : f->name));
+	return profile_text(names->profile, f->qualname ? f->qualname : f->name);
+}
+
+bool names_is_address(const struct names *names, uint32_t function)
+{
+	const char *name = function_name(names, function);
+
+	return profile_function(names->profile, function)->kind != FRAME_PYTHON &&
+	       strncmp(name, "0x", 2) == 0 && strstr(name, " [");
+}
+
+void names_add_function(const struct names *names, uint32_t function, struct strbuf *out)
+{
+	const char *name = function_name(names, function);
+
+	if (names_is_address(names, function))
+		text_escape(out, name, strcspn(name, " "));
+	else
+		names_add_text(out, name);
 }
 
 void names_add_file(const struct names *names, uint32_t file, struct strbuf *out)

@@ -22,6 +22,9 @@ const char *names_event(const struct names *names, uint32_t event); /* raw: esca
 /* Events without samples get no columns in text. */
 bool names_event_has_samples(const struct names *names, uint32_t event);
 void names_add_event(const struct names *names, uint32_t event, struct strbuf *out);
+/* Has the function no symbol, so that it is called by its address ("0x12af [libfoo.so]")? */
+bool names_is_address(const struct names *names, uint32_t function);
+/* The qualified name; an address without the object, which the place tells. */
 void names_add_function(const struct names *names, uint32_t function, struct strbuf *out);
 /* "train.py:9", "libfoo.so", "[kernel]". */
 void names_add_place(const struct names *names, uint32_t function, struct strbuf *out);

@@ -39,15 +39,27 @@ static void add_row(struct table *table, const struct layout *layout, const stru
 			l->add(report, names, row, table_cell(table));
 }
 
+/* Does any row have time below it? Without call chains none has. */
+static bool has_totals(const struct report *report)
+{
+	for (size_t i = 0; i < report->view->count; i++)
+		for (size_t e = 0; e < report->view->events; e++)
+			if (report->view->rows[i].counts[e].total !=
+			    report->view->rows[i].counts[e].self)
+				return true;
+	return false;
+}
+
 static int put_table(FILE *out, const struct report *report, const struct names *names,
 		     size_t *hidden, struct err *err)
 {
+	bool totals = !report->no_children && has_totals(report);
 	struct layout_choice choice = {
 		.ranked = report->event,
-		.totals = !report->no_children,
+		.totals = totals,
 		.samples = report->show_samples,
-		.total_counts = report->show_samples && !report->no_children,
-		.split = !report->groups,
+		.total_counts = report->show_samples && totals,
+		.split = !report->groups && profile_summary(report->profile)->python,
 	};
 	struct layout layout;
 	struct table table;

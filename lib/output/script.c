@@ -47,37 +47,77 @@ int script_keep(const struct profile_sample *sample, void *ctx, struct err *err)
 	return 0;
 }
 
-/* Every frame is written once and used as often as it was sampled. */
-struct frame_lines {
-	const struct profile *profile;
-	struct strbuf text;
-	size_t *starts, *lens; /* per frame; len 0: not written yet */
+/* Every frame is written once and used as often as it was sampled. A caller's frame has the address
+ * of its call; perf prints the one that is returned to, which is one more. */
+struct frame_line {
+	size_t start, len; /* len 0: not written yet */
 };
 
-static void write_frame(struct frame_lines *lines, const struct profile_frame *frame)
+struct frame_lines {
+	const struct profile *profile;
+	const struct names *names;
+	struct strbuf text;
+	struct frame_line *lines[2]; /* by frame: as a leaf, as a caller */
+};
+
+static void write_frame(struct frame_lines *lines, const struct profile_frame *frame, bool caller)
 {
 	const struct profile *profile = lines->profile;
 	const struct profile_function *f = profile_function(profile, frame->function);
+	uint64_t start = profile_function_start(profile, frame->function);
+	bool python = f->kind == FRAME_PYTHON;
 	struct strbuf *out = &lines->text;
 
-	strbuf_printf(out, "\t%16" PRIx64 " ", f->kind == FRAME_PYTHON ? frame->addr : frame->ip);
-	names_add_text(out, profile_text(profile, f->qualname ? f->qualname : f->name));
+	strbuf_printf(out, "\t%16" PRIx64 " ", python ? frame->addr : frame->ip + caller);
+	if (names_is_address(lines->names, frame->function)) {
+		strbuf_str(out, "[unknown]");
+		start = 0;
+	} else {
+		names_add_function(lines->names, frame->function, out);
+	}
+	if (!python && start)
+		strbuf_printf(out, "+0x%" PRIx64, frame->addr + caller - start);
 	strbuf_str(out, " (");
 	names_add_text(out, profile_text(profile, f->file));
-	if (f->kind == FRAME_PYTHON && frame->line)
+	if (python && frame->line)
 		strbuf_printf(out, ":%" PRIu32, frame->line);
 	strbuf_str(out, ")\n");
 }
 
-static void put_frame(FILE *out, struct frame_lines *lines, uint32_t frame)
+static void put_frame(FILE *out, struct frame_lines *lines, uint32_t frame, bool caller)
 {
-	if (!lines->lens[frame]) {
-		lines->starts[frame] = lines->text.len;
-		write_frame(lines, profile_frame(lines->profile, frame));
-		lines->lens[frame] = lines->text.len - lines->starts[frame];
+	struct frame_line *line = &lines->lines[caller][frame];
+
+	if (!line->len) {
+		line->start = lines->text.len;
+		write_frame(lines, profile_frame(lines->profile, frame), caller);
+		line->len = lines->text.len - line->start;
 	}
-	if (lines->lens[frame])
-		fwrite(lines->text.buf + lines->starts[frame], 1, lines->lens[frame], out);
+	if (line->len)
+		fwrite(lines->text.buf + line->start, 1, line->len, out);
+}
+
+static enum frame_kind kind_of(const struct profile *profile, uint32_t stack)
+{
+	const struct profile_stack *s = profile_stack(profile, stack);
+
+	return profile_function(profile, profile_frame(profile, s->frame)->function)->kind;
+}
+
+/* The innermost frame of the kernel and that of user space were interrupted; others made a call. */
+static void put_chain(FILE *out, struct frame_lines *lines, uint32_t stack)
+{
+	bool caller = false;
+
+	while (stack) {
+		const struct profile_stack *s = profile_stack(lines->profile, stack);
+		enum frame_kind kind = kind_of(lines->profile, stack);
+
+		put_frame(out, lines, s->frame, caller && kind != FRAME_PYTHON);
+		caller = s->parent &&
+			 (kind != FRAME_KERNEL || kind_of(lines->profile, s->parent) == kind);
+		stack = s->parent;
+	}
 }
 
 static void put_sample(FILE *out, struct frame_lines *lines, const struct profile_sample *sample,
@@ -90,12 +130,7 @@ static void put_sample(FILE *out, struct frame_lines *lines, const struct profil
 		fprintf(out, "[%03" PRIu32 "] ", sample->cpu);
 	fprintf(out, "%5" PRIu64 ".%06" PRIu64 ": %10" PRIu64 " %s: \n", sample->time / 1000000000,
 		sample->time % 1000000000 / 1000, sample->period, event);
-	for (uint32_t stack = sample->stack; stack;) {
-		const struct profile_stack *s = profile_stack(lines->profile, stack);
-
-		put_frame(out, lines, s->frame);
-		stack = s->parent;
-	}
+	put_chain(out, lines, sample->stack);
 	fputc('\n', out);
 }
 
@@ -109,10 +144,12 @@ int output_script(FILE *out, const struct profile *profile, const struct script 
 	struct strbuf comm = {0}, name = {0};
 	int rc = names_new(&names, profile, err);
 
-	lines.starts = calloc(frames + 1, sizeof(*lines.starts));
-	lines.lens = calloc(frames + 1, sizeof(*lines.lens));
-	if (!rc && (!lines.starts || !lines.lens))
-		rc = err_nomem(err);
+	lines.names = names;
+	for (size_t i = 0; i < 2 && !rc; i++) {
+		lines.lines[i] = calloc(frames + 1, sizeof(*lines.lines[i]));
+		if (!lines.lines[i])
+			rc = err_nomem(err);
+	}
 	if (!rc)
 		rc = view_matcher_new(&matcher, profile, filter, err);
 	for (size_t i = 0; i < script->samples.len && !rc; i++) {
@@ -137,8 +174,8 @@ int output_script(FILE *out, const struct profile *profile, const struct script 
 	strbuf_fini(&lines.text);
 	strbuf_fini(&comm);
 	strbuf_fini(&name);
-	free(lines.starts);
-	free(lines.lens);
+	free(lines.lines[0]);
+	free(lines.lines[1]);
 	names_free(names);
 	return rc;
 }

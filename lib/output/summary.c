@@ -9,24 +9,32 @@
 /* A count of the summary that should be 0, and what it means when it is not. */
 struct loss {
 	size_t offset;
-	const char *what, *remedy;
+	const char *one, *many; /* "record was ...", "records were ..." */
+	const char *more;	/* what follows from it, or what to do */
 };
 #define LOSS(field) offsetof(struct profile_summary, field)
 
 static const struct loss losses[] = {
-	{LOSS(lost), "records lost by the kernel: its buffers were full",
+	{LOSS(lost), "record was lost: the kernel's buffers were full",
+	 "records were lost: the kernel's buffers were full",
 	 "record with larger buffers (-m) or less often (-F)"},
-	{LOSS(unresolved_code), "samples ran Python code that was gone before it could be read",
-	 "their functions have no name"},
-	{LOSS(faulted), "Python stacks end early: memory was not readable at the sample", NULL},
-	{LOSS(truncated), "Python stacks are deeper than is recorded",
-	 "their outermost callers are missing, so are these samples in their totals"},
-	{LOSS(dropped_native), "samples have incomplete native stacks: code without frame pointers",
+	{LOSS(unresolved_code), "sample ran Python code that could not be read",
+	 "samples ran Python code that could not be read", "their functions have no name"},
+	{LOSS(faulted), "Python stack ends early: memory was not readable at the sample",
+	 "Python stacks end early: memory was not readable at the sample", NULL},
+	{LOSS(truncated), "Python stack is deeper than is recorded",
+	 "Python stacks are deeper than is recorded",
+	 "totals of their outermost callers are too small"},
+	{LOSS(dropped_native), "sample has an incomplete native stack: code without frame pointers",
+	 "samples have incomplete native stacks: code without frame pointers",
 	 "totals of native callers are too small"},
-	{LOSS(unpaired), "Python stacks belong to no sample", NULL},
-	{LOSS(malformed), "records break their own format and were left out", NULL},
-	{LOSS(late), "records came out of their order in time",
-	 "samples near them may be attributed to older mappings"},
+	{LOSS(unpaired), "Python stack belongs to no sample", "Python stacks belong to no sample",
+	 NULL},
+	{LOSS(malformed), "record breaks its own format and was left out",
+	 "records break their own format and were left out", NULL},
+	{LOSS(late), "record came out of its order in time",
+	 "records came out of their order in time",
+	 "code near them may be attributed to older mappings"},
 };
 
 static void put(FILE *out, const char *text)
@@ -137,8 +145,8 @@ void summary_losses(FILE *out, const struct profile *profile)
 		if (!count)
 			continue;
 		put_count(out, count);
-		fprintf(out, " %s%s%s.\n", losses[i].what, losses[i].remedy ? "; " : "",
-			losses[i].remedy ? losses[i].remedy : "");
+		fprintf(out, " %s%s%s.\n", count == 1 ? losses[i].one : losses[i].many,
+			losses[i].more ? "; " : "", losses[i].more ? losses[i].more : "");
 	}
 	if (summary->loss) {
 		fputs("The file is damaged: ", out);

@@ -44,13 +44,6 @@ static const char *last_component(const char *path)
 	return slash && slash[1] && path[0] != '<' ? slash + 1 : path;
 }
 
-static int check_numbers(const char *list, const char *what, struct err *err)
-{
-	if (list && (!*list || strspn(list, "0123456789,") != strlen(list)))
-		return err_set(err, ERR_USAGE, "'%s' is no list of %s", list, what);
-	return 0;
-}
-
 static void decide(struct view_matcher *matcher, const struct view_filter *filter)
 {
 	const struct profile *profile = matcher->profile;
@@ -76,16 +69,10 @@ int view_matcher_new(struct view_matcher **out, const struct profile *profile,
 {
 	static const struct view_filter none;
 	struct view_matcher *matcher;
-	int rc;
 
 	*out = NULL;
 	if (!filter)
 		filter = &none;
-	rc = check_numbers(filter->pids, "process ids", err);
-	if (!rc)
-		rc = check_numbers(filter->tids, "thread ids", err);
-	if (rc)
-		return rc;
 	matcher = calloc(1, sizeof(*matcher));
 	if (!matcher)
 		return err_nomem(err);

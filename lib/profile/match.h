@@ -11,7 +11,7 @@
  */
 struct view_matcher;
 
-/* `filter` NULL lets all pass. A pid or tid that is no number is ERR_USAGE. */
+/* `filter` NULL lets all pass. */
 int view_matcher_new(struct view_matcher **matcher, const struct profile *profile,
 		     const struct view_filter *filter, struct err *err);
 void view_matcher_free(struct view_matcher *matcher);

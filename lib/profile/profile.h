@@ -128,6 +128,9 @@ size_t profile_cell_count(const struct profile *profile);
 const struct profile_event *profile_event(const struct profile *profile, uint32_t event);
 const struct profile_thread *profile_thread(const struct profile *profile, uint32_t thread);
 const struct profile_function *profile_function(const struct profile *profile, uint32_t function);
+/* Address at which a native or kernel function starts, as frames' `addr` has it; 0 where not known.
+ */
+uint64_t profile_function_start(const struct profile *profile, uint32_t function);
 const struct profile_frame *profile_frame(const struct profile *profile, uint32_t frame);
 const struct profile_stack *profile_stack(const struct profile *profile, uint32_t stack);
 const struct profile_cell *profile_cell(const struct profile *profile, size_t cell);

@@ -174,6 +174,11 @@ const struct profile_function *profile_function(const struct profile *profile, u
 	return &((struct function_item *)keyed_at(&profile->functions, function))->function;
 }
 
+uint64_t profile_function_start(const struct profile *profile, uint32_t function)
+{
+	return ((struct function_item *)keyed_at(&profile->functions, function))->vaddr;
+}
+
 const struct profile_frame *profile_frame(const struct profile *profile, uint32_t frame)
 {
 	return &profile_frame_item(profile, frame)->frame;

@@ -1,5 +1,7 @@
 #include "profile/tally.h"
 
+#include "profile/match.h"
+
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,11 +12,10 @@ struct sum {
 };
 
 struct work {
-	uint8_t *thread_passes;
-	uint8_t *leaf_passes; /* by stack; NULL: all */
-	uint8_t *leaf_kind;   /* by stack */
-	uint8_t *outermost;   /* by stack: no stack above it has its row */
-	struct sum *sums;     /* by stack */
+	struct view_matcher *matcher;
+	uint8_t *leaf_kind; /* by stack */
+	uint8_t *outermost; /* by stack: no stack above it has its row */
+	struct sum *sums;   /* by stack */
 };
 
 static const struct profile_function *leaf_function(const struct profile *profile, uint32_t stack)
@@ -24,80 +25,26 @@ static const struct profile_function *leaf_function(const struct profile *profil
 	return profile_function(profile, profile_frame(profile, frame)->function);
 }
 
-/* Is the word in the list, whose words are separated by commas? */
-static bool in_list(const char *list, const char *word)
-{
-	size_t len = strlen(word);
-
-	for (;;) {
-		size_t span = strcspn(list, ",");
-
-		if (span == len && memcmp(list, word, len) == 0)
-			return true;
-		if (!list[span])
-			return false;
-		list += span + 1;
-	}
-}
-
-static bool number_in_list(const char *list, uint32_t number)
-{
-	char word[16];
-
-	snprintf(word, sizeof(word), "%u", number);
-	return in_list(list, word);
-}
-
-static bool thread_passes(const struct profile *profile, const struct view_filter *filter,
-			  uint32_t id)
-{
-	const struct profile_thread *thread = profile_thread(profile, id);
-
-	return !filter ||
-	       ((!filter->comm || in_list(filter->comm, profile_text(profile, thread->comm))) &&
-		(!filter->pids || number_in_list(filter->pids, thread->pid)) &&
-		(!filter->tids || number_in_list(filter->tids, thread->tid)));
-}
-
-static bool leaf_passes(const struct profile *profile, const char *dso, uint32_t stack)
-{
-	const char *path = profile_text(profile, leaf_function(profile, stack)->file);
-	const char *slash = strrchr(path, '/');
-
-	return in_list(dso, slash ? slash + 1 : path);
-}
-
-static int work_init(struct work *work, const struct tally *tally)
+static int work_init(struct work *work, const struct tally *tally, struct err *err)
 {
 	const struct profile *profile = tally->profile;
-	size_t threads = profile_thread_count(profile), stacks = profile_stack_count(profile);
-	const char *dso = tally->filter ? tally->filter->dso : NULL;
+	size_t stacks = profile_stack_count(profile);
+	int rc = view_matcher_new(&work->matcher, profile, tally->filter, err);
 
-	work->thread_passes = malloc(threads + 1);
-	work->leaf_passes = dso ? malloc(stacks) : NULL;
 	work->leaf_kind = malloc(stacks);
 	work->outermost = calloc(stacks, 1);
 	work->sums = malloc(stacks * sizeof(*work->sums));
-	if (!work->thread_passes || (dso && !work->leaf_passes) || !work->leaf_kind ||
-	    !work->outermost || !work->sums)
+	if (rc || !work->leaf_kind || !work->outermost || !work->sums)
 		return -1;
-	for (uint32_t i = 0; i < threads; i++)
-		work->thread_passes[i] = thread_passes(profile, tally->filter, i);
 	work->leaf_kind[0] = FRAME_NATIVE;
-	if (dso)
-		work->leaf_passes[0] = false;
-	for (uint32_t i = 1; i < stacks; i++) {
+	for (uint32_t i = 1; i < stacks; i++)
 		work->leaf_kind[i] = (uint8_t)leaf_function(profile, i)->kind;
-		if (dso)
-			work->leaf_passes[i] = leaf_passes(profile, dso, i);
-	}
 	return 0;
 }
 
 static void work_fini(struct work *work)
 {
-	free(work->thread_passes);
-	free(work->leaf_passes);
+	view_matcher_free(work->matcher);
 	free(work->leaf_kind);
 	free(work->outermost);
 	free(work->sums);
@@ -157,8 +104,7 @@ static void sum_cells(const struct tally *tally, struct work *work, uint32_t eve
 	for (size_t i = 0; i < cells; i++) {
 		const struct profile_cell *cell = profile_cell(profile, i);
 
-		if (cell->event != event || !work->thread_passes[cell->thread] ||
-		    (work->leaf_passes && !work->leaf_passes[cell->stack]))
+		if (cell->event != event || !view_matches(work->matcher, cell->thread, cell->stack))
 			continue;
 		work->sums[cell->stack].period += cell->period;
 		work->sums[cell->stack].samples += cell->samples;
@@ -214,7 +160,7 @@ int tally_run(const struct tally *tally, struct err *err)
 {
 	size_t events = profile_event_count(tally->profile);
 	struct work work = {0};
-	int rc = work_init(&work, tally);
+	int rc = work_init(&work, tally, err);
 
 	if (rc == 0 && tally->total_row)
 		rc = find_outermost(tally, &work);

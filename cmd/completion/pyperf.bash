@@ -1,0 +1,82 @@
+# Completion of pyperf for bash. tests/cli/check-docs compares the options here with those that
+# `pyperf help COMMAND` lists.
+
+_pyperf_view='-i --input -e --event -c --comm --pid --tid -d --dso -q --quiet -v --verbose -h --help'
+
+_pyperf_options() { # COMMAND
+	case $1 in
+	record)
+		echo "-e --event -F --freq -c --count -o --output -g --call-graph --python -m --mmap-pages" \
+			"-z --compression-level -D --delay -q --quiet -v --verbose -h --help"
+		;;
+	report)
+		echo "-s --sort --children --no-children --percent-limit -k --kind -n --show-nr-samples" \
+			"--json --csv --stdio $_pyperf_view"
+		;;
+	annotate) echo "--json --stdio $_pyperf_view" ;;
+	script) echo "$_pyperf_view" ;;
+	export) echo "-f --format -o --output --weight $_pyperf_view" ;;
+	version | help) echo "-h --help" ;;
+	esac
+}
+
+# The words of an option that takes one of a few; fails where it takes something else.
+_pyperf_words() { # COMMAND OPTION
+	case $1:$2 in
+	record:--python) echo "auto bpf trampoline off" ;;
+	record:--call-graph) echo "fp none" ;;
+	record:-e | record:--event)
+		echo "cycles instructions cache-references cache-misses branches branch-misses cpu-clock" \
+			"task-clock page-faults context-switches"
+		;;
+	report:-s | report:--sort) echo "self total comm pid tid dso file kind function" ;;
+	report:-k | report:--kind) echo "python native kernel" ;;
+	export:-f | export:--format) pyperf export --format list 2>/dev/null | cut -d' ' -f1 ;;
+	export:--weight) echo "samples period" ;;
+	*) return 1 ;;
+	esac
+}
+
+_pyperf_words_of() { # WORDS: those that begin with the word at hand
+	local word
+	for word in $1; do
+		[[ $word == "$2"* ]] && COMPREPLY+=("$word")
+	done
+}
+
+_pyperf() {
+	local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]} command='' i words
+	COMPREPLY=()
+	# `--option=value` comes as three words.
+	if [[ $word == = ]]; then
+		word=''
+	elif [[ $before == = ]]; then
+		before=${COMP_WORDS[COMP_CWORD - 2]}
+	fi
+	for ((i = 1; i < COMP_CWORD; i++)); do
+		if [[ -z $command && ${COMP_WORDS[i]} != -* ]]; then
+			command=${COMP_WORDS[i]}
+		elif [[ $command == record && ${COMP_WORDS[i]} == -- ]]; then
+			# The rest is the program's command line.
+			if ((COMP_CWORD == i + 1)); then
+				mapfile -t COMPREPLY < <(compgen -c -- "$word")
+			else
+				compopt -o default 2>/dev/null
+			fi
+			return
+		fi
+	done
+	if [[ -z $command ]]; then
+		_pyperf_words_of "record report annotate script export version help --help --version" "$word"
+	elif words=$(_pyperf_words "$command" "$before"); then
+		_pyperf_words_of "$words" "$word"
+	elif [[ $word == -* ]]; then
+		_pyperf_words_of "$(_pyperf_options "$command")" "$word"
+	elif [[ $command == help ]]; then
+		_pyperf_words_of "record report annotate script export version help" "$word"
+	else
+		compopt -o default 2>/dev/null
+	fi
+}
+
+complete -F _pyperf pyperf

@@ -131,15 +131,20 @@ static void add_gap(const struct layout *layout, struct table *table)
 	table_cell(table);
 }
 
-/* Is the line part of the function, or near one that has figures? */
-static bool is_near(const struct body *body, uint32_t line)
+static bool is_inside(const struct body *body, uint32_t line)
+{
+	return line >= body->first && line <= body->last;
+}
+
+/* Is the line part of the function, or near a line outside it that has figures? */
+static bool is_shown(const struct body *body, uint32_t line)
 {
 	uint32_t from = line > CONTEXT ? line - CONTEXT : 1;
 
-	if (line >= body->first && line <= body->last)
+	if (is_inside(body, line))
 		return true;
 	for (uint32_t l = from; l <= line + CONTEXT; l++)
-		if (row_of_line(body, l))
+		if (!is_inside(body, l) && row_of_line(body, l))
 			return true;
 	return false;
 }
@@ -153,7 +158,7 @@ static void add_lines(struct body *body, const struct layout *layout, struct tab
 	if (count && !rows[0].line)
 		add_line(body, layout, table, 0);
 	for (uint32_t line = 1; line <= end; line++) {
-		if (!is_near(body, line))
+		if (!is_shown(body, line))
 			continue;
 		if (shown && line != shown + 1)
 			add_gap(layout, table);
@@ -242,7 +247,7 @@ int output_annotate_python(FILE *out, const struct annotate *annotate, struct er
 	}
 	if (!rc && !annotate->quiet) {
 		fputc('\n', out);
-		summary_losses(out, profile);
+		summary_losses(out, profile, true);
 	}
 	view_callees_free(body.callees, body.callee_count);
 	view_free(body.lines);

@@ -12,21 +12,32 @@ const struct view_row *annotate_row(const struct annotate *annotate)
 	return NULL;
 }
 
-/* "61.0% of cycles (58.4% outside the Python functions it calls), 7,559 samples" */
+/* How much of the function's time is its own: of Python code, that on its own lines. */
+static void add_own(const struct view_count *count, uint64_t whole, bool python, struct strbuf *out)
+{
+	uint64_t own = python ? figure_innermost(count) : count->self;
+
+	if (own == count->total)
+		return;
+	if (own)
+		strbuf_printf(out, ", %.1f%% %s", 100 * figure_share(own, whole),
+			      python ? "on its own lines" : "in itself");
+	else
+		strbuf_printf(out, ", all of it in functions that it calls");
+}
+
+/* "61.0% of cycles, 58.4% on its own lines (7,559 samples)" */
 static void add_event(const struct annotate *annotate, const struct names *names,
 		      const struct view_row *row, uint32_t event, struct strbuf *out)
 {
 	const struct view_count *count = &row->counts[event];
 	uint64_t whole = annotate->functions->period_total[event];
 	bool python = profile_function(annotate->profile, annotate->function)->kind == FRAME_PYTHON;
-	uint64_t own = python ? figure_innermost(count) : count->self;
 	char samples[32];
 
 	strbuf_printf(out, "%.1f%% of ", 100 * figure_share(count->total, whole));
 	names_add_event(names, event, out);
-	if (own != count->total)
-		strbuf_printf(out, ", %.1f%% %s", 100 * figure_share(own, whole),
-			      python ? "outside other Python functions" : "in itself");
+	add_own(count, whole, python, out);
 	text_count(samples, sizeof(samples), count->total_samples);
 	strbuf_printf(out, " (%s sample%s)\n", samples, count->total_samples == 1 ? "" : "s");
 }

@@ -239,7 +239,7 @@ int output_annotate_native(FILE *out, const struct annotate *annotate, struct er
 	}
 	if (!rc && !annotate->quiet) {
 		fputc('\n', out);
-		summary_losses(out, annotate->profile);
+		summary_losses(out, annotate->profile, true);
 	}
 	free(body.sum);
 	vec_fini(&body.code);

@@ -119,7 +119,7 @@ int output_report_text(FILE *out, const struct report *report, struct err *err)
 	}
 	if (!rc && !report->quiet) {
 		put_hidden(out, report, hidden);
-		summary_losses(out, report->profile);
+		summary_losses(out, report->profile, false);
 	}
 	names_free(names);
 	return rc;

@@ -9,30 +9,32 @@
 /* A count of the summary that should be 0, and what it means when it is not. */
 struct loss {
 	size_t offset;
+	bool callers;		/* touches callers only */
 	const char *one, *many; /* "record was ...", "records were ..." */
 	const char *more;	/* what follows from it, or what to do */
 };
 #define LOSS(field) offsetof(struct profile_summary, field)
 
 static const struct loss losses[] = {
-	{LOSS(lost), "record was lost: the kernel's buffers were full",
+	{LOSS(lost), false, "record was lost: the kernel's buffers were full",
 	 "records were lost: the kernel's buffers were full",
 	 "record with larger buffers (-m) or less often (-F)"},
-	{LOSS(unresolved_code), "sample ran Python code that could not be read",
+	{LOSS(unresolved_code), false, "sample ran Python code that could not be read",
 	 "samples ran Python code that could not be read", "their functions have no name"},
-	{LOSS(faulted), "Python stack ends early: memory was not readable at the sample",
+	{LOSS(faulted), true, "Python stack ends early: memory was not readable at the sample",
 	 "Python stacks end early: memory was not readable at the sample", NULL},
-	{LOSS(truncated), "Python stack is deeper than is recorded",
+	{LOSS(truncated), true, "Python stack is deeper than is recorded",
 	 "Python stacks are deeper than is recorded",
 	 "totals of their outermost callers are too small"},
-	{LOSS(dropped_native), "sample has an incomplete native stack: code without frame pointers",
+	{LOSS(dropped_native), true,
+	 "sample has an incomplete native stack: code without frame pointers",
 	 "samples have incomplete native stacks: code without frame pointers",
 	 "totals of native callers are too small"},
-	{LOSS(unpaired), "Python stack belongs to no sample", "Python stacks belong to no sample",
-	 NULL},
-	{LOSS(malformed), "record breaks its own format and was left out",
+	{LOSS(unpaired), false, "Python stack belongs to no sample",
+	 "Python stacks belong to no sample", NULL},
+	{LOSS(malformed), false, "record breaks its own format and was left out",
 	 "records break their own format and were left out", NULL},
-	{LOSS(late), "record came out of its order in time",
+	{LOSS(late), true, "record came out of its order in time",
 	 "records came out of their order in time",
 	 "code near them may be attributed to older mappings"},
 };
@@ -72,10 +74,10 @@ static void put_python(FILE *out, const struct profile_summary *summary)
 	if (!summary->samples)
 		return;
 	if (summary->python_lines)
-		fprintf(out, "   Python lines on %.1f%%",
+		fprintf(out, "   Python lines on %.1f%% of samples",
 			100 * figure_share(summary->python_lines, summary->samples));
 	else if (summary->python)
-		fprintf(out, "   Python functions on %.1f%%, no lines",
+		fprintf(out, "   Python functions on %.1f%% of samples, no lines",
 			100 * figure_share(summary->python, summary->samples));
 	else
 		fputs("   no Python frames", out);
@@ -135,14 +137,14 @@ void summary_head(FILE *out, const struct report *report, const struct names *na
 	}
 }
 
-void summary_losses(FILE *out, const struct profile *profile)
+void summary_losses(FILE *out, const struct profile *profile, bool brief)
 {
 	const struct profile_summary *summary = profile_summary(profile);
 
 	for (size_t i = 0; i < sizeof(losses) / sizeof(losses[0]); i++) {
 		uint64_t count = *(const uint64_t *)((const char *)summary + losses[i].offset);
 
-		if (!count)
+		if (!count || (brief && losses[i].callers))
 			continue;
 		put_count(out, count);
 		fprintf(out, " %s%s%s.\n", count == 1 ? losses[i].one : losses[i].many,

@@ -7,8 +7,9 @@
 /* What stands above and below a table: what was recorded, and what is missing from it. */
 
 void summary_head(FILE *out, const struct report *report, const struct names *names);
-/* One line per kind of loss that occurred: how many, and what to do about it. */
-void summary_losses(FILE *out, const struct profile *profile);
+/* One line per kind of loss that occurred: how many, and what to do about it. `brief` leaves out
+ * those that touch callers only. */
+void summary_losses(FILE *out, const struct profile *profile, bool brief);
 /* In place of a table that has no samples: why that is. */
 void summary_empty(FILE *out, const struct profile *profile, const char *filter);
 

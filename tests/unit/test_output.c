@@ -185,7 +185,7 @@ static void test_report_text(void **state)
 	text = printed(output_report_text, &report);
 	/* clang-format off */
 	assert_string_equal(text,
-"python3 \\x1b[2Jtrain.py   2.5 s   CPython 3.12.1   1 thread   Python lines on 100.0%\n"
+"python3 \\x1b[2Jtrain.py   2.5 s   CPython 3.12.1   1 thread   Python lines on 100.0% of samples\n"
 "cycles at 999 Hz: 100 samples, 0 lost\n"
 "cycles#2 at 999 Hz: 10 samples, 0 lost\n"
 "\n"

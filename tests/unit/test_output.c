@@ -92,7 +92,7 @@ static int make(void **state)
 {
 	struct made *made = calloc(1, sizeof(*made));
 	struct profile *p = profile_new();
-	uint32_t root, line9, line10, stack;
+	uint32_t root, line9, line10, helper, frame;
 
 	assert_non_null(made);
 	assert_non_null(p);
@@ -110,17 +110,17 @@ static int make(void **state)
 	made->functions[EVIL] = add_function(p, FRAME_PYTHON, "\x1b[31m", "\x1b[31m,\"\xff;",
 					     "/a/train.py", 1);
 
-	root = profile_add_stack(p, 0, add_frame(p, made->functions[EVIL], 2, 0));
-	line9 = profile_add_stack(p, root, add_frame(p, made->functions[MATMUL], 9, 4));
-	line10 = profile_add_stack(p, root, add_frame(p, made->functions[MATMUL], 10, 8));
-	add_samples(p, line9, 1, 10);
-	add_samples(p, line10, 1, 30);
-	add_samples(p, line10, 2, 10);
-	stack = profile_add_stack(p, line10, add_frame(p, made->functions[MUL], 0, 0x1010));
-	add_samples(p, stack, 1, 40);
-	stack = profile_add_stack(p, line10, add_frame(p, made->functions[HELPER], 31, 2));
-	stack = profile_add_stack(p, stack, add_frame(p, made->functions[SYSCALL], 0, 0x2000));
-	add_samples(p, stack, 1, 20);
+	root = add_frame(p, made->functions[EVIL], 2, 0);
+	line9 = add_frame(p, made->functions[MATMUL], 9, 4);
+	line10 = add_frame(p, made->functions[MATMUL], 10, 8);
+	helper = add_frame(p, made->functions[HELPER], 31, 2);
+	add_samples(p, stacks_add(&p->stacks, (uint32_t[]){line9, root}, 2), 1, 10);
+	add_samples(p, stacks_add(&p->stacks, (uint32_t[]){line10, root}, 2), 1, 30);
+	add_samples(p, stacks_add(&p->stacks, (uint32_t[]){line10, root}, 2), 2, 10);
+	frame = add_frame(p, made->functions[MUL], 0, 0x1010);
+	add_samples(p, stacks_add(&p->stacks, (uint32_t[]){frame, line10, root}, 3), 1, 40);
+	frame = add_frame(p, made->functions[SYSCALL], 0, 0x2000);
+	add_samples(p, stacks_add(&p->stacks, (uint32_t[]){frame, helper, line10, root}, 4), 1, 20);
 
 	p->summary = (struct profile_summary){
 		.samples = 110,

@@ -364,19 +364,18 @@ int sources_encode(const struct sources *sources, struct strbuf *out)
 static int decode_one(struct sources *sources, struct bytes *section, struct err *err)
 {
 	struct bytes filename = bytes_blob(section), path = bytes_blob(section), text;
-	struct source source = {
-		.mtime_ns = (int64_t)bytes_u64(section),
-		.hash = bytes_u64(section),
-	};
+	struct source source = {0};
 	struct strbuf names = {0};
 	struct slot *slot;
 	bool added;
 	int ret = 0;
 
+	source.mtime_ns = (int64_t)bytes_u64(section);
+	source.hash = bytes_u64(section);
 	text = bytes_blob(section);
 	if (section->bad)
 		return err_set(err, ERR_CORRUPT, "the recorded Python sources end within a file");
-	if (!bytes_left(&filename))
+	if (!bytes_left(&filename) || !*filename.at) /* no name that could be asked for */
 		return 0;
 	strbuf_add(&names, filename.at, bytes_left(&filename));
 	strbuf_char(&names, '\0');
@@ -393,7 +392,7 @@ static int decode_one(struct sources *sources, struct bytes *section, struct err
 	slot = slot_of(sources, source.filename, &added);
 	if (!slot)
 		ret = err_nomem(err);
-	else if (!slot->kept && *source.filename)
+	else if (!slot->kept)
 		ret = keep(sources, slot, &source, err);
 out:
 	strbuf_fini(&names);

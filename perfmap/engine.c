@@ -25,6 +25,7 @@
 
 struct py_engine {
 	struct walker_bpf *skel;
+	struct walker_bpf *tracepoint; /* loaded when first needed, on the maps of `skel` */
 	struct ring_buffer *requests;
 	int cpus;
 	void (*each)(const struct py_code_request *request, void *ctx);
@@ -104,6 +105,17 @@ static int on_request(void *ctx, void *data, size_t size)
 	return 0;
 }
 
+static struct walker_bpf *open_walker(void)
+{
+	struct walker_bpf *skel = walker_bpf__open();
+
+	if (!skel)
+		return NULL;
+	skel->rodata->pid_namespace_inum = own_pid_namespace();
+	skel->rodata->plain_loops = getenv("PYPERF_TEST_PLAIN_LOOPS") != NULL;
+	return skel;
+}
+
 static int load(struct py_engine *engine, struct err *err)
 {
 	struct walker_bpf *skel;
@@ -112,10 +124,10 @@ static int load(struct py_engine *engine, struct err *err)
 	engine->cpus = libbpf_num_possible_cpus();
 	if (engine->cpus < 1)
 		return err_set(err, ERR_FAILED, "cannot tell how many CPUs there are");
-	skel = engine->skel = walker_bpf__open();
+	skel = engine->skel = open_walker();
 	if (!skel)
 		return engine_error(errno, err);
-	skel->rodata->pid_namespace_inum = own_pid_namespace();
+	bpf_program__set_autoload(skel->progs.walk_tracepoint, false);
 	code = bpf_map__set_max_entries(skel->maps.scratches, (uint32_t)engine->cpus);
 	if (!code)
 		code = bpf_map__set_max_entries(skel->maps.output, (uint32_t)engine->cpus);
@@ -128,6 +140,39 @@ static int load(struct py_engine *engine, struct err *err)
 	engine->requests = ring_buffer__new(bpf_map__fd(skel->maps.requests), on_request, engine,
 					    NULL);
 	return engine->requests ? 0 : engine_error(errno, err);
+}
+
+/* The walker for tracepoints, which few recordings need and which costs as much to load. */
+static int load_tracepoint(struct py_engine *engine, struct err *err)
+{
+	struct walker_bpf *skel = open_walker();
+	struct bpf_program *program;
+	int code = 0;
+
+	if (!skel)
+		return engine_error(errno, err);
+	const struct {
+		struct bpf_map *map, *shared;
+	} maps[] = {
+		{skel->maps.processes, engine->skel->maps.processes},
+		{skel->maps.seen, engine->skel->maps.seen},
+		{skel->maps.output, engine->skel->maps.output},
+		{skel->maps.requests, engine->skel->maps.requests},
+		{skel->maps.scratches, engine->skel->maps.scratches},
+	};
+
+	for (size_t i = 0; i < sizeof(maps) / sizeof(maps[0]) && !code; i++)
+		code = bpf_map__reuse_fd(maps[i].map, bpf_map__fd(maps[i].shared));
+	bpf_object__for_each_program(program, skel->obj)
+		bpf_program__set_autoload(program, program == skel->progs.walk_tracepoint);
+	if (!code)
+		code = walker_bpf__load(skel);
+	if (code) {
+		walker_bpf__destroy(skel);
+		return engine_error(-code, err);
+	}
+	engine->tracepoint = skel;
+	return 0;
 }
 
 int py_engine_open(struct py_engine **out, struct err *err)
@@ -162,6 +207,7 @@ void py_engine_close(struct py_engine *engine)
 	if (!engine)
 		return;
 	ring_buffer__free(engine->requests);
+	walker_bpf__destroy(engine->tracepoint);
 	walker_bpf__destroy(engine->skel);
 	free(engine);
 }
@@ -177,9 +223,12 @@ int py_engine_set_output(struct py_engine *engine, int cpu, int event_fd, struct
 
 int py_engine_attach(struct py_engine *engine, int event_fd, bool tracepoint, struct err *err)
 {
-	int program = bpf_program__fd(tracepoint ? engine->skel->progs.walk_tracepoint
-						 : engine->skel->progs.walk_sample);
+	int program, ret;
 
+	if (tracepoint && !engine->tracepoint && (ret = load_tracepoint(engine, err)) < 0)
+		return ret;
+	program = bpf_program__fd(tracepoint ? engine->tracepoint->progs.walk_tracepoint
+					     : engine->skel->progs.walk_sample);
 	if (ioctl(event_fd, PERF_EVENT_IOC_SET_BPF, program) == 0)
 		return 0;
 	/* Programs of a tracepoint belong to it, not to one event: one is enough for all CPUs. */

@@ -24,9 +24,9 @@ int py_walk(const struct py_process *process, const struct memory *memory, __u64
 		while (steps && walk_step(&walk))
 			steps--;
 	if (!steps)
-		walk.status = PY_WALK_TRUNCATED;
-	*count = walk.count;
-	return (int)walk.status;
+		scratch.status = PY_WALK_TRUNCATED;
+	*count = scratch.count;
+	return (int)scratch.status;
 }
 
 int py_code_fingerprint(const struct py_layout *layout, const struct memory *memory, __u64 code,

@@ -31,28 +31,34 @@
 
 #define WALK_STEPS_MAX (2 * PY_FRAMES_MAX + 2) /* a shim may lie below every frame */
 
+/* What a walk works with. In BPF it lies in a map, where the verifier takes every number for
+ * unknown and so looks at the loop's body once, not once per count. */
 struct walk_scratch {
 	__u64 frame[WALK_FRAME_WORDS];
 	__u64 code[WALK_CODE_WORDS];
+	__u64 next; /* address of the frame to look at */
+	__u32 count;
+	__u32 run;    /* frames since the last shim */
+	__u32 status; /* enum py_walk_status */
+	__u32 reserved;
 };
 
 struct walk {
 	const struct py_process *process;
 	struct walk_scratch *scratch;
-	struct py_raw_frame *frames; /* room for PY_FRAMES_MAX in BPF, for `max` elsewhere */
-	__u64 next;		     /* address of the frame to look at */
-	__u32 max, count;
-	__u32 status; /* enum py_walk_status */
-	__u32 run;    /* frames since the last shim */
+	struct py_raw_frame *frames; /* room for WALK_MAX(walk) */
 #ifndef __bpf__
 	const struct memory *memory;
+	__u32 max;
 #endif
 };
 
-/* Indices into frames[] are masked in BPF, where `max` is PY_FRAMES_MAX. */
+/* In BPF the room is a constant, and indices are masked for the verifier. */
 #ifdef __bpf__
+#define WALK_MAX(walk) PY_FRAMES_MAX
 #define WALK_INDEX(i) ((i) & (PY_FRAMES_MAX - 1))
 #else
+#define WALK_MAX(walk) (walk)->max
 #define WALK_INDEX(i) (i)
 #endif
 
@@ -159,24 +165,25 @@ static __always_inline __u64 walk_current(struct walk *walk, __u64 thread_pointe
 static __always_inline int walk_begin(struct walk *walk, __u64 thread_pointer)
 {
 	const struct py_layout *layout = &walk->process->layout;
+	struct walk_scratch *scratch = walk->scratch;
 	__u64 tstate = 0, frame = 0;
 
-	walk->count = 0;
-	walk->run = 0;
-	walk->next = 0;
-	walk->status = walk_tsd(walk, thread_pointer, &tstate);
-	if (walk->status != PY_WALK_OK)
+	scratch->count = 0;
+	scratch->run = 0;
+	scratch->next = 0;
+	scratch->status = walk_tsd(walk, thread_pointer, &tstate);
+	if (scratch->status != PY_WALK_OK)
 		return 0;
 	if (layout->runtime_current)
 		tstate = walk_current(walk, thread_pointer, tstate);
-	walk->status = PY_WALK_FAULT;
+	scratch->status = PY_WALK_FAULT;
 	if (WALK_READ(walk, &frame, sizeof(frame), tstate + layout->tstate_frame))
 		return 0;
 	if (layout->has_cframe && frame &&
 	    WALK_READ(walk, &frame, sizeof(frame), frame + layout->cframe_frame))
 		return 0;
-	walk->status = PY_WALK_OK;
-	walk->next = frame;
+	scratch->status = PY_WALK_OK;
+	scratch->next = frame;
 	return frame != 0;
 }
 
@@ -195,7 +202,7 @@ static __always_inline __u32 walk_instr(const struct py_layout *layout,
 	return (__u32)offset;
 }
 
-/* Looks at one frame; false at the end, with walk->status saying which. */
+/* Looks at one frame; false at the end, with scratch->status saying which. */
 static __always_inline int walk_step(struct walk *walk)
 {
 	const struct py_layout *layout = &walk->process->layout;
@@ -204,48 +211,48 @@ static __always_inline int walk_step(struct walk *walk)
 	__u64 code;
 	__u8 owner;
 
-	if (!walk->next)
+	if (!scratch->next)
 		return 0;
-	if (walk->next & 7) {
-		walk->status = PY_WALK_BAD;
+	if (scratch->next & 7) {
+		scratch->status = PY_WALK_BAD;
 		return 0;
 	}
-	if (walk_read_frame(walk, walk->next)) {
-		walk->status = PY_WALK_FAULT;
+	if (walk_read_frame(walk, scratch->next)) {
+		scratch->status = PY_WALK_FAULT;
 		return 0;
 	}
 	owner = walk_frame_byte(scratch, layout->frame_owner);
 	code = walk_frame_word(scratch, layout->frame_code);
 	if (layout->owner_shim && owner >= layout->owner_shim) {
-		if (walk->run && walk->count)
-			walk->frames[WALK_INDEX(walk->count - 1)].instr |= PY_FRAME_ENTRY;
-		walk->run = 0;
-		walk->next = walk_frame_word(scratch, layout->frame_previous);
+		if (scratch->run && scratch->count)
+			walk->frames[WALK_INDEX(scratch->count - 1)].instr |= PY_FRAME_ENTRY;
+		scratch->run = 0;
+		scratch->next = walk_frame_word(scratch, layout->frame_previous);
 		return 1;
 	}
-	if (walk->count >= walk->max) {
-		walk->status = PY_WALK_TRUNCATED;
+	if (scratch->count >= WALK_MAX(walk)) {
+		scratch->status = PY_WALK_TRUNCATED;
 		return 0;
 	}
 	if (layout->frame_tagged)
 		code &= ~3ull;
 	if (!code || code & 7) {
-		walk->status = PY_WALK_BAD;
+		scratch->status = PY_WALK_BAD;
 		return 0;
 	}
 	if (walk_read_code(walk, code)) {
-		walk->status = PY_WALK_FAULT;
+		scratch->status = PY_WALK_FAULT;
 		return 0;
 	}
-	frame = &walk->frames[WALK_INDEX(walk->count)];
+	frame = &walk->frames[WALK_INDEX(scratch->count)];
 	frame->code = code;
 	frame->fingerprint = walk_fingerprint(layout, scratch);
 	frame->instr = walk_instr(layout, scratch, code);
 	if (layout->frame_is_entry && walk_frame_byte(scratch, layout->frame_is_entry))
 		frame->instr |= PY_FRAME_ENTRY;
-	walk->count++;
-	walk->run++;
-	walk->next = walk_frame_word(scratch, layout->frame_previous);
+	scratch->count++;
+	scratch->run++;
+	scratch->next = walk_frame_word(scratch, layout->frame_previous);
 	return 1;
 }
 

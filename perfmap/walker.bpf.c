@@ -72,7 +72,8 @@ struct task_struct {
 /* Set before loading. The inode of pyperf's pid namespace when it is not the initial one: process
  * numbers are then those of that namespace, as perf's are. */
 const volatile __u32 pid_namespace_inum;
-const volatile __u32 cpu_count = 1;
+/* For tests: do as on a kernel without bpf_loop(). */
+const volatile bool plain_loops;
 
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
@@ -100,9 +101,10 @@ struct {
 } requests SEC(".maps");
 
 /* Values of per-CPU maps end at 32 KB, so this is an array indexed by the CPU. */
-#define STRING_ROOM PY_STRING_BYTES_MAX
 struct cpu_scratch {
 	struct walker_stats stats;
+	__u32 pid;
+	__u32 fresh_count;
 	struct walk_scratch walk;
 	struct walker_code_key cache[WALKER_SEEN_CACHE];
 	__u32 fresh[WALKER_NEW_CODES]; /* indices of frames whose code objects are new */
@@ -112,9 +114,10 @@ struct cpu_scratch {
 	} out;
 	struct {
 		struct py_raw_code header;
-		__u64 data[(3 * STRING_ROOM + PY_TABLE_BYTES_MAX) / 8];
+		__u64 data[(3 * PY_STRING_BYTES_MAX + PY_TABLE_BYTES_MAX) / 8];
 	} code;
-	__u64 object[WALK_STRING_HEADER / 8];
+	__u64 code_words; /* of code.data that are filled */
+	__u64 object[8];
 };
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -123,13 +126,13 @@ struct {
 	__type(value, struct cpu_scratch);
 } scratches SEC(".maps");
 
-/* bpf_loop() came with 5.17. Before, the loop is unrolled by the verifier: what it affords. */
-#define OLD_KERNEL_STEPS 200
+/* bpf_loop() came with 5.17. Before, loops are unrolled by the verifier. */
+#define OLD_KERNEL_STEPS PY_FRAMES_MAX
 #define OLD_KERNEL_NEW_CODES 2
 
 static __always_inline bool has_bpf_loop(void)
 {
-	return bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_loop);
+	return !plain_loops && bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_loop);
 }
 
 /* Number of the task's process in pyperf's pid namespace; 0 where it is not in it. */
@@ -213,14 +216,14 @@ struct run {
 	void *ctx;
 	struct cpu_scratch *scratch;
 	struct walk walk;
-	__u32 pid, fresh;
+	__u32 pid;
 };
 
 /* Notes the frame that was just written when its code object was not sent yet. */
 static __always_inline void note_code(struct run *run)
 {
 	struct cpu_scratch *scratch = run->scratch;
-	__u32 index = WALK_INDEX(run->walk.count - 1);
+	__u32 index = WALK_INDEX(scratch->walk.count - 1);
 	struct py_raw_frame *frame = &scratch->out.frames[index];
 	struct walker_code_key key = {
 		.code = frame->code,
@@ -236,9 +239,9 @@ static __always_inline void note_code(struct run *run)
 		*slot = key;
 		return;
 	}
-	if (run->fresh < WALKER_NEW_CODES) {
-		scratch->fresh[run->fresh & (WALKER_NEW_CODES - 1)] = index;
-		run->fresh++;
+	if (scratch->fresh_count < WALKER_NEW_CODES) {
+		scratch->fresh[scratch->fresh_count & (WALKER_NEW_CODES - 1)] = index;
+		scratch->fresh_count++;
 		return;
 	}
 	/* More new objects than one sample can read: user space reads them. */
@@ -249,83 +252,125 @@ static __always_inline void note_code(struct run *run)
 static long step(__u32 index, void *ctx)
 {
 	struct run *run = ctx;
-	__u32 before = run->walk.count;
+	struct cpu_scratch *scratch = run->scratch;
+	__u32 before = scratch->walk.count;
 
 	if (!walk_step(&run->walk))
 		return 1;
-	if (run->walk.count != before)
+	if (scratch->walk.count != before)
 		note_code(run);
 	return 0;
 }
 
-/* Appends bytes at word *at of the code record's data, which lies at most at `at_max`. The barriers
- * keep clang from checking another register than the one that is used. */
-static __always_inline bool add_bytes(struct cpu_scratch *scratch, __u64 addr, __u64 size,
-				      __u64 size_max, __u64 at_max, __u64 *at)
+/*
+ * This one and the two below are global functions: the verifier looks at such a function once, by
+ * itself, instead of at each call with all that the caller knows, which keeps the load time short.
+ * They take numbers only (older kernels allow no more) and find the rest anew.
+ *
+ * One step, for kernels without bpf_loop().
+ */
+__noinline int step_alone(__u64 index)
 {
-	__u64 offset = *at, last;
+	struct run run = {.scratch = this_scratch()};
+
+	if (!run.scratch)
+		return 1;
+	run.pid = run.scratch->pid;
+	run.walk.process = bpf_map_lookup_elem(&processes, &run.scratch->pid);
+	if (!run.walk.process)
+		return 1;
+	run.walk.scratch = &run.scratch->walk;
+	run.walk.frames = run.scratch->out.frames;
+	return step(index, &run);
+}
+
+/*
+ * Appends `size` bytes of the process to the code record that is being made. The barriers keep
+ * clang from checking another register than the one that is used.
+ */
+static __always_inline bool add_bytes(struct cpu_scratch *scratch, __u64 addr, __u64 size,
+				      __u64 size_max)
+{
+	__u64 at = scratch->code_words, last;
 
 	if (!size)
 		return true;
-	last = offset + (size - 1) / 8;
+	last = at + (size - 1) / 8;
 	barrier_var(last);
 	if (last >= sizeof(scratch->code.data) / 8)
 		return false;
 	scratch->code.data[last] = 0; /* the padding */
 	barrier_var(size);
-	barrier_var(offset);
-	if (size > size_max || offset > at_max ||
-	    bpf_probe_read_user(&scratch->code.data[offset], size, (void *)addr))
+	barrier_var(at);
+	if (size > size_max || at > (sizeof(scratch->code.data) - PY_TABLE_BYTES_MAX) / 8 ||
+	    bpf_probe_read_user(&scratch->code.data[at], size, (void *)addr))
 		return false;
-	*at = last + 1;
+	scratch->code_words = last + 1;
 	return true;
 }
 
 /*
- * Appends a string's bytes at *at in the code record. Only compact strings: what CPython makes
- * itself always is (Include/cpython/unicodeobject.h).
+ * Only compact strings are read: what CPython makes itself always is
+ * (Include/cpython/unicodeobject.h).
  */
-static __always_inline bool add_string(struct run *run, __u64 addr, struct py_raw_string *string,
-				       __u64 *at)
+__noinline int add_string(__u64 addr, __u64 which)
 {
-	const struct py_layout *layout = &run->walk.process->layout;
-	struct cpu_scratch *scratch = run->scratch;
+	struct cpu_scratch *scratch = this_scratch();
+	const struct py_process *process;
+	struct py_raw_string *string;
+	__u64 len, max = PY_STRING_BYTES_MAX;
 	__u32 state;
-	__u64 len;
 
+	if (!scratch || which > 2)
+		return 0;
+	string = &scratch->code.header.name + which;
 	string->kind = 1;
 	string->len = 0;
-	if (!addr || bpf_probe_read_user(scratch->object, WALK_STRING_HEADER, (void *)addr))
-		return false;
-	len = scratch->object[(layout->unicode_length >> 3) & (WALK_STRING_HEADER / 8 - 1)];
-	state = ((__u32 *)scratch
-			 ->object)[(layout->unicode_state >> 2) & (WALK_STRING_HEADER / 4 - 1)];
-	string->kind = state >> 2 & 7;
-	if (!(state & 1u << 5) || !string->kind || string->kind == 3 || string->kind > 4)
-		return false;
-	if (len > PY_STRING_BYTES_MAX / 4 * (4 / string->kind))
-		len = PY_STRING_BYTES_MAX / 4 * (4 / string->kind);
-	addr += state & 1u << 6 ? layout->unicode_ascii_data : layout->unicode_compact_data;
-	if (!add_bytes(scratch, addr, len * string->kind, PY_STRING_BYTES_MAX, 2 * STRING_ROOM / 8,
-		       at))
-		return false;
-	string->len = (__u32)len;
-	return true;
+	process = bpf_map_lookup_elem(&processes, &scratch->pid);
+	if (!process || !addr ||
+	    bpf_probe_read_user(scratch->object, WALK_STRING_HEADER, (void *)addr))
+		return 0;
+	len = scratch->object[process->layout.unicode_length >> 3 & 7];
+	state = ((__u32 *)scratch->object)[process->layout.unicode_state >> 2 & 15];
+	/* kind takes bits 2 to 4; compact, ascii. */
+	if (!(state & 1u << 5))
+		return 0;
+	addr += state & 1u << 6 ? process->layout.unicode_ascii_data
+				: process->layout.unicode_compact_data;
+	state = state >> 2 & 7;
+	if (state == 1)
+		max = PY_STRING_BYTES_MAX;
+	else if (state == 2)
+		max = PY_STRING_BYTES_MAX / 2;
+	else if (state == 4)
+		max = PY_STRING_BYTES_MAX / 4;
+	else
+		return 0;
+	if (len > max)
+		len = max;
+	if (!add_bytes(scratch, addr, len * state, PY_STRING_BYTES_MAX))
+		return 0;
+	string->kind = state;
+	string->len = len;
+	return 1;
 }
 
-static __always_inline bool add_table(struct run *run, __u64 addr, __u64 *at)
+__noinline int add_table(__u64 addr)
 {
-	const struct py_layout *layout = &run->walk.process->layout;
-	struct cpu_scratch *scratch = run->scratch;
+	struct cpu_scratch *scratch = this_scratch();
+	const struct py_process *process;
 	__u64 len = 0;
 
-	if (!addr || bpf_probe_read_user(&len, sizeof(len), (void *)(addr + layout->bytes_size)))
-		return false;
-	if (len > PY_TABLE_BYTES_MAX || !add_bytes(scratch, addr + layout->bytes_data, len,
-						   PY_TABLE_BYTES_MAX, 3 * STRING_ROOM / 8, at))
-		return false;
-	scratch->code.header.table_len = (__u32)len;
-	return true;
+	if (!scratch)
+		return 0;
+	process = bpf_map_lookup_elem(&processes, &scratch->pid);
+	if (!process || !addr ||
+	    bpf_probe_read_user(&len, sizeof(len), (void *)(addr + process->layout.bytes_size)) ||
+	    len > PY_TABLE_BYTES_MAX ||
+	    !add_bytes(scratch, addr + process->layout.bytes_data, len, PY_TABLE_BYTES_MAX))
+		return 0;
+	scratch->code.header.table_len = len;
+	return 1;
 }
 
 /* Reads and sends one code object. */
@@ -337,9 +382,10 @@ static long send_code(__u32 index, void *ctx)
 	struct py_raw_code *header = &scratch->code.header;
 	struct walker_code_key key;
 	const struct py_raw_frame *frame;
-	__u64 at = 0, size;
+	__u8 missing = 0;
+	__u64 size;
 
-	if (index >= run->fresh)
+	if (index >= scratch->fresh_count)
 		return 1;
 	frame = &scratch->out.frames[WALK_INDEX(scratch->fresh[index & (WALKER_NEW_CODES - 1)])];
 	key.code = frame->code;
@@ -357,20 +403,19 @@ static long send_code(__u32 index, void *ctx)
 	header->fingerprint = key.fingerprint;
 	header->firstlineno = walk_code_u32(&scratch->walk, layout->code_firstlineno);
 	header->minor = layout->minor;
-	header->missing = 0;
 	header->pid = run->pid;
 	header->table_len = 0;
-	if (!add_string(run, walk_code_word(&scratch->walk, layout->code_name), &header->name, &at))
-		header->missing |= PY_CODE_MISSING_NAME;
-	if (!add_string(run, walk_code_word(&scratch->walk, layout->code_qualname),
-			&header->qualname, &at))
-		header->missing |= PY_CODE_MISSING_QUALNAME;
-	if (!add_string(run, walk_code_word(&scratch->walk, layout->code_filename),
-			&header->filename, &at))
-		header->missing |= PY_CODE_MISSING_FILENAME;
-	if (!add_table(run, walk_code_word(&scratch->walk, layout->code_linetable), &at))
-		header->missing |= PY_CODE_MISSING_TABLE;
-	size = sizeof(*header) + 8 * at;
+	scratch->code_words = 0;
+	if (!add_string(walk_code_word(&scratch->walk, layout->code_name), 0))
+		missing |= PY_CODE_MISSING_NAME;
+	if (!add_string(walk_code_word(&scratch->walk, layout->code_qualname), 1))
+		missing |= PY_CODE_MISSING_QUALNAME;
+	if (!add_string(walk_code_word(&scratch->walk, layout->code_filename), 2))
+		missing |= PY_CODE_MISSING_FILENAME;
+	if (!add_table(walk_code_word(&scratch->walk, layout->code_linetable)))
+		missing |= PY_CODE_MISSING_TABLE;
+	header->missing = missing;
+	size = sizeof(*header) + 8 * scratch->code_words;
 	barrier_var(size);
 	if (size > sizeof(scratch->code))
 		return 0;
@@ -379,7 +424,7 @@ static long send_code(__u32 index, void *ctx)
 		return 0;
 	}
 	scratch->stats.code_sent++;
-	if (header->missing)
+	if (missing)
 		send_request(scratch, WALKER_REQUEST_CODE, run->pid, &key);
 	remember(scratch, run->pid, &key);
 	return 0;
@@ -392,10 +437,10 @@ static __always_inline void send_frames(struct run *run)
 	__u64 size;
 
 	header->magic = PY_RAW_FRAMES;
-	header->status = run->walk.status;
-	header->count = run->walk.count;
+	header->status = scratch->walk.status;
+	header->count = scratch->walk.count;
 	header->lineage = run->walk.process->lineage;
-	size = sizeof(struct py_raw_frames) + run->walk.count * sizeof(struct py_raw_frame);
+	size = sizeof(struct py_raw_frames) + scratch->walk.count * sizeof(struct py_raw_frame);
 	barrier_var(size);
 	if (size > sizeof(scratch->out))
 		return;
@@ -418,9 +463,10 @@ static __always_inline void run_walker(void *ctx)
 	run.scratch = this_scratch();
 	if (!run.scratch)
 		return;
+	run.scratch->pid = pid;
+	run.scratch->fresh_count = 0;
 	run.walk.scratch = &run.scratch->walk;
 	run.walk.frames = run.scratch->out.frames;
-	run.walk.max = PY_FRAMES_MAX;
 	if (walk_begin(&run.walk, task_thread_pointer(task))) {
 		if (has_bpf_loop()) {
 			bpf_loop(WALK_STEPS_MAX, step, &run, 0);
@@ -429,17 +475,17 @@ static __always_inline void run_walker(void *ctx)
 			bool done = false;
 
 			for (__u32 i = 0; i < OLD_KERNEL_STEPS && !done; i++)
-				done = step(i, &run);
+				done = step_alone(i);
 			if (!done)
-				run.walk.status = PY_WALK_TRUNCATED;
+				run.scratch->walk.status = PY_WALK_TRUNCATED;
 			for (__u32 i = 0; i < OLD_KERNEL_NEW_CODES; i++)
 				if (send_code(i, &run))
 					break;
 		}
 	}
 	run.scratch->stats.walks++;
-	run.scratch->stats.frames += run.walk.count;
-	if (run.walk.status == PY_WALK_FAULT)
+	run.scratch->stats.frames += run.scratch->walk.count;
+	if (run.scratch->walk.status == PY_WALK_FAULT)
 		run.scratch->stats.faults++;
 	send_frames(&run);
 }

@@ -1,0 +1,333 @@
+#include "perfmap/walk.h"
+
+#include "walk_image.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+/*
+ * The walker over saved images of real interpreters (tests/data/walk-3.N.img, written by
+ * test_walk_live.c), and over what no interpreter would ever have: it must end, and say so.
+ */
+
+static const char *const images[] = {
+	"tests/data/walk-3.11.img",
+	"tests/data/walk-3.12.img",
+	"tests/data/walk-3.13.img",
+};
+#define IMAGES (sizeof(images) / sizeof(images[0]))
+
+static struct py_raw_frame frames[PY_FRAMES_MAX];
+
+static void test_images(void **state)
+{
+	for (size_t n = 0; n < IMAGES; n++) {
+		struct walk_image image;
+		struct memory memory;
+		unsigned int count;
+
+		assert_true(walk_image_load(&image, images[n]));
+		memory = memory_of_image(image.memory);
+		assert_int_equal(py_walk(&image.process, &memory, image.thread, frames,
+					 PY_FRAMES_MAX, &count),
+				 PY_WALK_OK);
+		assert_int_equal(count, image.frames);
+		assert_true(count > 10);
+		for (unsigned int i = 0; i < count; i++) {
+			uint64_t pointer;
+			char name[80];
+
+			assert_true(frames[i].code == image.frame[i].code);
+			assert_int_equal(frames[i].instr & PY_INSTR_MASK, image.frame[i].offset);
+			assert_int_equal(!!(frames[i].instr & PY_FRAME_ENTRY),
+					 image.frame[i].entry);
+			assert_int_equal(frames[i].instr & PY_FRAME_NO_INSTR, 0);
+			assert_int_equal(
+				memory_read(&memory,
+					    frames[i].code + image.process.layout.code_qualname,
+					    &pointer, sizeof(pointer)),
+				0);
+			assert_true(walk_image_string(&memory, &image.process.layout, pointer, name,
+						      sizeof(name)));
+			assert_string_equal(name, image.frame[i].qualname);
+		}
+		/* Two code objects, two fingerprints; one code object, one. */
+		for (unsigned int i = 0; i < count; i++)
+			for (unsigned int j = 0; j < i; j++)
+				assert_int_equal(frames[i].code == frames[j].code,
+						 frames[i].fingerprint == frames[j].fingerprint);
+		walk_image_free(&image);
+	}
+}
+
+/* Fewer frames than there are: those nearest to the leaf, and the cut is said. */
+static void test_room(void **state)
+{
+	for (size_t n = 0; n < IMAGES; n++) {
+		struct walk_image image;
+		struct memory memory;
+		unsigned int count;
+
+		assert_true(walk_image_load(&image, images[n]));
+		memory = memory_of_image(image.memory);
+		for (unsigned int max = 0; max <= image.frames; max++) {
+			int status = py_walk(&image.process, &memory, image.thread, frames, max,
+					     &count);
+
+			assert_int_equal(status,
+					 max < image.frames ? PY_WALK_TRUNCATED : PY_WALK_OK);
+			assert_int_equal(count, max);
+			for (unsigned int i = 0; i < count; i++)
+				assert_true(frames[i].code == image.frame[i].code);
+		}
+		walk_image_free(&image);
+	}
+}
+
+/* An image that lies: reads go to the image, but the word at `addr` is `word`, and reads from the
+ * `fail_at`th on are refused. */
+struct liar {
+	struct memory inner;
+	uint64_t addr, word;
+	unsigned long reads, fail_at;
+};
+
+static int liar_read(void *ctx, uint64_t addr, void *buf, size_t len)
+{
+	struct liar *liar = ctx;
+
+	if (++liar->reads >= liar->fail_at || memory_read(&liar->inner, addr, buf, len))
+		return -1;
+	if (liar->addr >= addr && liar->addr + 8 <= addr + len)
+		memcpy((char *)buf + (liar->addr - addr), &liar->word, sizeof(liar->word));
+	return 0;
+}
+
+/* Whatever read fails, what was found before is what an undisturbed walk found. */
+static void test_faults(void **state)
+{
+	for (size_t n = 0; n < IMAGES; n++) {
+		struct walk_image image;
+		struct liar liar = {0};
+		struct memory memory = {.read = liar_read, .ctx = &liar};
+		unsigned int count = 0, seen = 0;
+
+		assert_true(walk_image_load(&image, images[n]));
+		liar.inner = memory_of_image(image.memory);
+		for (liar.fail_at = 1;; liar.fail_at++) {
+			int status;
+
+			liar.reads = 0;
+			status = py_walk(&image.process, &memory, image.thread, frames,
+					 PY_FRAMES_MAX, &count);
+			if (status == PY_WALK_OK)
+				break;
+			assert_int_equal(status, PY_WALK_FAULT);
+			assert_true(count >= seen && count <= image.frames);
+			seen = count;
+			for (unsigned int i = 0; i < count; i++)
+				assert_true(frames[i].code == image.frame[i].code);
+		}
+		assert_int_equal(count, image.frames);
+		walk_image_free(&image);
+	}
+}
+
+/* Where a frame lies is not in the image; the walker's reads tell. */
+struct spy {
+	struct memory inner;
+	uint64_t frame[256];
+	size_t count;
+	size_t size;
+};
+
+static int spy_read(void *ctx, uint64_t addr, void *buf, size_t len)
+{
+	struct spy *spy = ctx;
+
+	if (len == spy->size && spy->count < 256)
+		spy->frame[spy->count++] = addr;
+	return memory_read(&spy->inner, addr, buf, len);
+}
+
+static void test_hostile_frames(void **state)
+{
+	static const uint64_t wild[] = {
+		0x10,	0xdeadbeef, 0x7fffffffffffull, 0xffffffffffffff00u, 0xffffffffffffffffu,
+		0x1000,
+	};
+
+	for (size_t n = 0; n < IMAGES; n++) {
+		struct walk_image image;
+		struct spy spy = {0};
+		struct liar liar = {.fail_at = 1000000};
+		struct memory spied = {.read = spy_read, .ctx = &spy};
+		struct memory memory = {.read = liar_read, .ctx = &liar};
+		const struct py_layout *layout;
+		unsigned int count;
+
+		assert_true(walk_image_load(&image, images[n]));
+		layout = &image.process.layout;
+		spy.inner = liar.inner = memory_of_image(image.memory);
+		spy.size = layout->frame_size;
+		assert_int_equal(py_walk(&image.process, &spied, image.thread, frames,
+					 PY_FRAMES_MAX, &count),
+				 PY_WALK_OK);
+		assert_true(spy.count >= count);
+
+		for (size_t i = 0; i < spy.count; i++) {
+			/* a chain that bites its tail, at every frame */
+			liar.addr = spy.frame[i] + layout->frame_previous;
+			liar.word = spy.frame[i];
+			liar.reads = 0;
+			assert_int_equal(py_walk(&image.process, &memory, image.thread, frames,
+						 PY_FRAMES_MAX, &count),
+					 PY_WALK_TRUNCATED);
+			assert_true(count <= PY_FRAMES_MAX);
+			assert_true(liar.reads < 5000);
+			for (size_t w = 0; w < sizeof(wild) / sizeof(wild[0]); w++) {
+				int status;
+
+				/* a chain that leads nowhere */
+				liar.addr = spy.frame[i] + layout->frame_previous;
+				liar.word = wild[w];
+				status = py_walk(&image.process, &memory, image.thread, frames,
+						 PY_FRAMES_MAX, &count);
+				assert_true(status == PY_WALK_FAULT || status == PY_WALK_BAD);
+				/* code that is none */
+				liar.addr = spy.frame[i] + layout->frame_code;
+				status = py_walk(&image.process, &memory, image.thread, frames,
+						 PY_FRAMES_MAX, &count);
+				assert_true(status == PY_WALK_FAULT || status == PY_WALK_BAD ||
+					    status == PY_WALK_OK /* a shim's is not looked at */);
+				/* an instruction that is not in its code */
+				liar.addr = spy.frame[i] + layout->frame_instr;
+				assert_int_equal(py_walk(&image.process, &memory, image.thread,
+							 frames, PY_FRAMES_MAX, &count),
+						 PY_WALK_OK);
+				assert_int_equal(count, image.frames);
+			}
+		}
+		/* the leaf: its line is unknown, its function is not */
+		liar.addr = spy.frame[0] + layout->frame_instr;
+		liar.word = 0xdeadbeef;
+		py_walk(&image.process, &memory, image.thread, frames, PY_FRAMES_MAX, &count);
+		assert_true(frames[0].instr & PY_FRAME_NO_INSTR);
+		assert_true(frames[0].code == image.frame[0].code);
+		walk_image_free(&image);
+	}
+}
+
+/* One unit before the code: pushed, nothing started; its line is that of the first instruction. */
+static void test_frame_that_has_not_started(void **state)
+{
+	struct walk_image image;
+	struct spy spy = {0};
+	struct liar liar = {.fail_at = 1000000};
+	struct memory spied = {.read = spy_read, .ctx = &spy};
+	struct memory memory = {.read = liar_read, .ctx = &liar};
+	unsigned int count;
+
+	assert_true(walk_image_load(&image, images[0]));
+	spy.inner = liar.inner = memory_of_image(image.memory);
+	spy.size = image.process.layout.frame_size;
+	py_walk(&image.process, &spied, image.thread, frames, PY_FRAMES_MAX, &count);
+	liar.addr = spy.frame[0] + image.process.layout.frame_instr;
+	liar.word = frames[0].code + image.process.layout.code_bytes - 2;
+	py_walk(&image.process, &memory, image.thread, frames, PY_FRAMES_MAX, &count);
+	assert_int_equal(frames[0].instr, 0);
+	walk_image_free(&image);
+}
+
+/* Threads that are not Python's, and keys that cannot be. */
+static void test_thread_state(void **state)
+{
+	struct walk_image image;
+	struct liar liar = {.fail_at = 1000000};
+	struct memory memory = {.read = liar_read, .ctx = &liar};
+	struct py_process broken;
+	unsigned int count;
+
+	assert_true(walk_image_load(&image, images[2]));
+	liar.inner = memory_of_image(image.memory);
+	liar.addr = image.process.tss_key - 4;
+	liar.word = 0; /* the key is not made yet */
+	assert_int_equal(
+		py_walk(&image.process, &memory, image.thread, frames, PY_FRAMES_MAX, &count),
+		PY_WALK_NO_THREAD);
+	assert_int_equal(count, 0);
+	liar.word = 0xffffffff00000001ull; /* a key beyond all blocks */
+	assert_int_equal(
+		py_walk(&image.process, &memory, image.thread, frames, PY_FRAMES_MAX, &count),
+		PY_WALK_BAD);
+	liar.word = 0x0000003f00000001ull; /* in a block that the thread does not have */
+	assert_int_not_equal(
+		py_walk(&image.process, &memory, image.thread, frames, PY_FRAMES_MAX, &count),
+		PY_WALK_OK);
+	liar.addr = 0;
+	broken = image.process;
+	broken.tsd.block_keys = 0;
+	assert_int_equal(py_walk(&broken, &memory, image.thread, frames, PY_FRAMES_MAX, &count),
+			 PY_WALK_BAD);
+	assert_int_equal(py_walk(&image.process, &memory, 0, frames, PY_FRAMES_MAX, &count),
+			 PY_WALK_FAULT);
+	walk_image_free(&image);
+}
+
+/* Debug offsets come from a file that may be anything. */
+static void test_layouts_are_checked(void **state)
+{
+	unsigned char bytes[PY_DEBUG_OFFSETS_BYTES], good[PY_DEBUG_OFFSETS_BYTES];
+	struct py_version version = {.major = 3, .minor = 13};
+	struct py_layout layout;
+	struct walk_image image;
+	struct memory memory;
+	struct err err = {0};
+
+	assert_true(walk_image_load(&image, images[2]));
+	memory = memory_of_image(image.memory);
+	assert_int_equal(memory_read(&memory, image.process.runtime, good, sizeof(good)), 0);
+	assert_int_equal(py_layout_find(&version, good, sizeof(good), &layout, &err), 0);
+	assert_int_equal(layout.tstate_frame, 72);
+	assert_int_equal(layout.code_bytes, 200);
+	assert_int_equal(py_layout_find(&version, good, 300, &layout, &err), ERR_CORRUPT);
+	assert_int_equal(py_layout_find(&version, good, 0, &layout, &err), ERR_CORRUPT);
+	/* any word may be anything: refused, or a layout that is within bounds */
+	for (size_t at = 0; at < 600; at += 8) {
+		static const uint64_t words[] = {0, 1, 7, 4096, 65535, 65536, UINT64_MAX};
+
+		for (size_t w = 0; w < sizeof(words) / sizeof(words[0]); w++) {
+			memcpy(bytes, good, sizeof(bytes));
+			memcpy(bytes + at, &words[w], sizeof(words[w]));
+			version = (struct py_version){.major = 3, .minor = 13};
+			if (py_layout_find(&version, bytes, sizeof(bytes), &layout, &err) == 0)
+				assert_int_equal(py_layout_check(&layout, &err), 0);
+		}
+	}
+	version = (struct py_version){.major = 3, .minor = 99};
+	assert_int_equal(py_layout_find(&version, good, sizeof(good), &layout, &err),
+			 ERR_UNSUPPORTED);
+	version = (struct py_version){.major = 2, .minor = 13};
+	assert_int_equal(py_layout_find(&version, good, sizeof(good), &layout, &err),
+			 ERR_UNSUPPORTED);
+	walk_image_free(&image);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_images),
+		cmocka_unit_test(test_room),
+		cmocka_unit_test(test_faults),
+		cmocka_unit_test(test_hostile_frames),
+		cmocka_unit_test(test_frame_that_has_not_started),
+		cmocka_unit_test(test_thread_state),
+		cmocka_unit_test(test_layouts_are_checked),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -31,7 +31,7 @@
  * recordings.
  */
 #define FINISHED_ROUND 68u /* PERF_RECORD_FINISHED_ROUND of linux tools/perf */
-#define REPEATS (1u << 17)
+#define REPEATS (1u << 16)
 #define DISCARD_BYTES (1u << 20)
 
 struct repeat {

@@ -213,22 +213,15 @@ static const char *function_name(const struct names *names, uint32_t function)
 	return profile_text(names->profile, f->qualname ? f->qualname : f->name);
 }
 
-bool names_is_address(const struct names *names, uint32_t function)
+bool names_is_object(const struct names *names, uint32_t function)
 {
-	const char *name = function_name(names, function);
-
 	return profile_function(names->profile, function)->kind != FRAME_PYTHON &&
-	       strncmp(name, "0x", 2) == 0 && strstr(name, " [");
+	       function_name(names, function)[0] == '[';
 }
 
 void names_add_function(const struct names *names, uint32_t function, struct strbuf *out)
 {
-	const char *name = function_name(names, function);
-
-	if (names_is_address(names, function))
-		text_escape(out, name, strcspn(name, " "));
-	else
-		names_add_text(out, name);
+	names_add_text(out, function_name(names, function));
 }
 
 void names_add_file(const struct names *names, uint32_t file, struct strbuf *out)
@@ -243,6 +236,8 @@ void names_add_place(const struct names *names, uint32_t function, struct strbuf
 {
 	const struct profile_function *f = profile_function(names->profile, function);
 
+	if (names_is_object(names, function))
+		return;
 	names_add_file(names, f->file, out);
 	if (f->kind == FRAME_PYTHON && f->line)
 		strbuf_printf(out, ":%u", f->line);

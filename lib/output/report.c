@@ -5,6 +5,9 @@
 
 #include "base/text.h"
 
+/* Objects without symbols are named below the table from this share on. */
+#define UNNAMED_SHOWN 0.02
+
 static int add_labels(struct layout *layout, const struct report *report, struct err *err)
 {
 	int rc = 0;
@@ -95,6 +98,29 @@ static void put_hidden(FILE *out, const struct report *report, size_t hidden)
 		report->percent_limit);
 }
 
+/* Which objects without symbols took how much, where it is worth finding their symbols. */
+static void put_unnamed(FILE *out, const struct report *report, const struct names *names)
+{
+	uint64_t whole = report->view->period_total[report->event], sum = 0;
+	struct strbuf objects = {0};
+
+	for (size_t i = 0; i < report->view->count && !report->groups; i++) {
+		const struct view_row *row = &report->view->rows[i];
+		uint64_t self = row->counts[report->event].self;
+
+		if (!names_is_object(names, row->function) ||
+		    figure_share(self, whole) < UNNAMED_SHOWN)
+			continue;
+		sum += self;
+		strbuf_str(&objects, objects.len ? ", " : "");
+		names_add_function(names, row->function, &objects);
+	}
+	if (sum)
+		fprintf(out, "%.1f%% in code without symbols, %s; their debug packages name it.\n",
+			100 * figure_share(sum, whole), strbuf_text(&objects));
+	strbuf_fini(&objects);
+}
+
 int output_report_text(FILE *out, const struct report *report, struct err *err)
 {
 	struct names *names;
@@ -119,6 +145,7 @@ int output_report_text(FILE *out, const struct report *report, struct err *err)
 	}
 	if (!rc && !report->quiet) {
 		put_hidden(out, report, hidden);
+		put_unnamed(out, report, names);
 		summary_losses(out, report->profile, false);
 	}
 	names_free(names);

@@ -28,7 +28,8 @@ const char *frame_kind_name(enum frame_kind kind); /* "python", "native", "kerne
 /* Strings are ids of profile_text(). */
 struct profile_function {
 	enum frame_kind kind;
-	uint32_t name; /* co_name or symbol; for an address without a symbol "0x12af [libfoo.so]" */
+	uint32_t name; /* co_name or symbol; for all code without symbols of an object "[libfoo.so]"
+			*/
 	uint32_t qualname; /* co_qualname; the name for others */
 	uint32_t file; /* co_filename; native: the path of the object; kernel: "[kernel]" or module
 			*/

@@ -35,16 +35,16 @@ static const char *base_name(const char *path)
 	return slash && slash[1] ? slash + 1 : path;
 }
 
-/* "0x12af [libfoo.so]" */
-static uint32_t add_address(struct resolver *r, enum frame_kind kind, uint32_t dso,
-			    const char *object, uint64_t addr)
+/* "[libfoo.so]": all code of an object that has no symbols is one function, since its addresses
+ * tell nobody anything. */
+static uint32_t add_unnamed(struct resolver *r, enum frame_kind kind, uint32_t dso,
+			    const char *object)
 {
-	struct function_item key = {.function.kind = kind, .dso = dso, .vaddr = addr};
+	struct function_item key = {.function.kind = kind, .dso = dso};
 	const char *base = base_name(object);
 	char name[320];
 
-	snprintf(name, sizeof(name), base[0] == '[' ? "0x%" PRIx64 " %s" : "0x%" PRIx64 " [%s]",
-		 addr, base);
+	snprintf(name, sizeof(name), base[0] == '[' ? "%s" : "[%s]", base);
 	key.function.name = key.function.qualname = text_id(r, name);
 	key.function.file = text_id(r, object);
 	return profile_add_function(r->profile, &key, 0);
@@ -87,12 +87,12 @@ static uint32_t resolve_native(struct resolver *r, struct frame_item *item)
 		dso = &unknown;
 	item->frame.addr = item->key.addr;
 	if (dso->kind == DSO_ANON)
-		return add_address(r, FRAME_NATIVE, item->key.owner, "[anon]", item->key.addr);
+		return add_unnamed(r, FRAME_NATIVE, item->key.owner, "[anon]");
 	if (dso->kind == DSO_SPECIAL || r->no_symbols ||
 	    !objects_vaddr(r->profile->objects, item->key.owner, item->key.addr,
 			   &item->frame.addr) ||
 	    !objects_symbol(r->profile->objects, item->key.owner, item->frame.addr, &symbol))
-		return add_address(r, FRAME_NATIVE, item->key.owner, dso->path, item->frame.addr);
+		return add_unnamed(r, FRAME_NATIVE, item->key.owner, dso->path);
 	key.function.name = key.function.qualname = text_id(r, symbol.name);
 	key.function.file = text_id(r, dso->path);
 	key.vaddr = symbol.vaddr;
@@ -109,8 +109,7 @@ static uint32_t resolve_kernel(struct resolver *r, struct frame_item *item)
 
 	item->frame.addr = item->key.addr;
 	if (!r->kernel || !kallsyms_find(r->kernel, item->key.addr, &symbol))
-		return add_address(r, FRAME_KERNEL, item->key.owner, module ? dso->path : file,
-				   item->key.addr);
+		return add_unnamed(r, FRAME_KERNEL, item->key.owner, module ? dso->path : file);
 	if (symbol.module[0])
 		snprintf(file, sizeof(file), "[%s]", symbol.module);
 	key.function.name = key.function.qualname = text_id(r, symbol.name);

@@ -137,6 +137,8 @@ static int bad_option(const struct command *command, const char *bad, int rc)
 	if (strncmp(bad, "--", 2) == 0) {
 		strbuf_add(&word, bad + 2, strcspn(bad + 2, "="));
 		nearest.word = strbuf_text(&word);
+		if (word.len < 4)
+			nearest.distance = 2;
 		each_option(command->options, compare_option, &nearest);
 	}
 	if (nearest.name)

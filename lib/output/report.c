@@ -116,7 +116,7 @@ static void put_unnamed(FILE *out, const struct report *report, const struct nam
 		names_add_function(names, row->function, &objects);
 	}
 	if (sum)
-		fprintf(out, "%.1f%% in code without symbols, %s; their debug packages name it.\n",
+		fprintf(out, "%.1f%% in code without symbols (%s): install their debug symbols.\n",
 			100 * figure_share(sum, whole), strbuf_text(&objects));
 	strbuf_fini(&objects);
 }

@@ -52,8 +52,8 @@ int command_usage(const struct command *command, const char *fmt, ...)
 	va_end(ap);
 	text_escape(&safe, line, strlen(line));
 	fprintf(stderr, "pyperf %s: %s\n", command->name, strbuf_text(&safe));
-	fprintf(stderr, "usage: pyperf %s %s (pyperf help %s says more)\n", command->name,
-		command->arguments, command->name);
+	fprintf(stderr, "usage: pyperf %s%s%s (pyperf help %s says more)\n", command->name,
+		command->arguments[0] ? " " : "", command->arguments, command->name);
 	strbuf_fini(&text);
 	strbuf_fini(&safe);
 	return 2;
@@ -234,8 +234,8 @@ void command_help(FILE *out, const struct command *command)
 	static const struct poptOption help = {
 		"help", 'h', POPT_ARG_NONE, NULL, 'h', "explain the command", NULL};
 
-	fprintf(out, "pyperf %s: %s\n\nusage: pyperf %s %s\n\n", command->name, command->summary,
-		command->name, command->arguments);
+	fprintf(out, "pyperf %s: %s\n\nusage: pyperf %s%s%s\n\n", command->name, command->summary,
+		command->name, command->arguments[0] ? " " : "", command->arguments);
 	each_option(command->options, put_option, out);
 	put_option(&help, out);
 	if (command->examples[0])

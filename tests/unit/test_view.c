@@ -168,12 +168,12 @@ static void functions_self_and_total(void **state)
 	check(row(view, "a", 0), 0, 0, 287, 11);
 	check(row(view, "b", 0), 4, 4, 91, 13);
 	check(row(view, "c", 0), 50, 5, 80, 8);
-	check(row(view, "0x10 [lib.so]", 0), 37, 4, 237, 6);
-	check(row(view, "0xffffffff81000000 [kernel]", 0), 200, 2, 200, 2);
+	check(row(view, "[lib.so]", 0), 37, 4, 237, 6);
+	check(row(view, "[kernel]", 0), 200, 2, 200, 2);
 	check_split(row(view, "a", 0), 0, 0, 200);
 	check_split(row(view, "b", 0), 4, 7, 0);
 	check_split(row(view, "c", 0), 50, 30, 0);
-	check_split(row(view, "0x10 [lib.so]", 0), 0, 0, 0);
+	check_split(row(view, "[lib.so]", 0), 0, 0, 0);
 	/* Self adds up to everything. */
 	assert_int_equal(view->count, 5);
 	assert_int_equal(view->period_total[EVENT_CYCLES], 291);
@@ -190,10 +190,8 @@ static void functions_self_and_total(void **state)
 
 static void functions_in_order(void **state)
 {
-	static const char *const by_self[] = {"0xffffffff81000000 [kernel]", "c", "0x10 [lib.so]",
-					      "b", "a"};
-	static const char *const by_total[] = {"a", "0x10 [lib.so]", "0xffffffff81000000 [kernel]",
-					       "b", "c"};
+	static const char *const by_self[] = {"[kernel]", "c", "[lib.so]", "b", "a"};
+	static const char *const by_total[] = {"a", "[lib.so]", "[kernel]", "b", "c"};
 	struct view *self = functions(NULL, VIEW_BY_SELF), *total = functions(NULL, VIEW_BY_TOTAL);
 
 	for (size_t i = 0; i < 5; i++) {
@@ -263,8 +261,7 @@ static void addresses_of_a_native_function(void **state)
 	size_t count;
 
 	assert_int_equal(
-		view_addresses(&rows, &count, profile, NULL, function_named("0x10 [lib.so]"), NULL),
-		0);
+		view_addresses(&rows, &count, profile, NULL, function_named("[lib.so]"), NULL), 0);
 	assert_int_equal(count, 1);
 	assert_int_equal(rows[0].addr, 0x10);
 	assert_int_equal(rows[0].counts[EVENT_CYCLES].self, 37);
@@ -279,7 +276,7 @@ static void callees_of_lines(void **state)
 		const char *name;
 		uint64_t total, samples;
 	} wanted[] = {
-		{11, "0x10 [lib.so]", 200, 2},
+		{11, "[lib.so]", 200, 2},
 		{11, "a", 200, 2},
 		{11, "b", 87, 9}, /* once per sample, although it is called twice */
 		{12, "a", 200, 2},

@@ -73,7 +73,7 @@ BPF_ARCH := $(shell uname -m | sed 's/x86_64/x86/;s/aarch64/arm64/;s/riscv64/ris
 $(B)/%.bpf.o: %.bpf.c $(B)/features.mk
 	@mkdir -p $(@D)
 	$(call say,BPF )
-	$(Q)$(CLANG) -target bpf -D__TARGET_ARCH_$(BPF_ARCH) -O2 -g -Wall -Werror -Ilib -I. -I/usr/include/$(shell $(CC) -dumpmachine) -MMD -MP -MF $(@:.o=.d) -MT $@ -c -o $@.tmp $<
+	$(Q)$(CLANG) -target bpf -D__TARGET_ARCH_$(BPF_ARCH) -O2 -g -Wall -Werror -Ilib -I. -I/usr/include/$(shell uname -m)-linux-gnu -MMD -MP -MF $(@:.o=.d) -MT $@ -c -o $@.tmp $<
 	$(Q)$(BPFTOOL) gen object $@ $@.tmp
 	$(Q)rm -f $@.tmp
 $(B)/%.skel.h: $(B)/%.bpf.o
@@ -107,7 +107,7 @@ $(B)/tests/fuzz/%: $(B)/tests/fuzz/%.o $(B)/tests/fuzz/replay.o $(B)/libpyperf.a
 	$(Q)$(CC) $(CFLAGS_ALL) $(LDFLAGS) -o $@ $^ $(LDLIBS_ALL)
 fuzz-replay: $(FUZZ_BIN)
 fuzz:
-	$(MAKE) CONFIG_SUFFIX=fuzz CC=$(CLANG) SAN= CFLAGS='-O1 -g $(FUZZ_FLAGS) -fsanitize=fuzzer-no-link' LDFLAGS='-fsanitize=fuzzer' fuzz-run
+	$(MAKE) CONFIG_SUFFIX=-fuzz CC=$(CLANG) SAN= CFLAGS='-O1 -g $(FUZZ_FLAGS) -fsanitize=fuzzer-no-link' LDFLAGS='-fsanitize=fuzzer' fuzz-run
 .PHONY: fuzz-run
 fuzz-run: $(FUZZ_SRC:%.c=$(B)/%.libfuzzer)
 	@set -e; for t in $^; do n=$$(basename $$t .libfuzzer); mkdir -p build/corpus/$$n; \

@@ -38,6 +38,8 @@ static int log_libbpf(enum libbpf_print_level level, const char *fmt, va_list ap
 	char line[512];
 	size_t len;
 
+	if (level == LIBBPF_DEBUG)
+		return 0;
 	vsnprintf(line, sizeof(line), fmt, ap);
 	len = strlen(line);
 	while (len && line[len - 1] == '\n')

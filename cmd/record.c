@@ -194,7 +194,7 @@ static uint64_t now_ns(void)
 
 static int open_signals(void)
 {
-	sigset_t set;
+	sigset_t set, unread;
 
 	sigemptyset(&set);
 	sigaddset(&set, SIGCHLD);
@@ -203,6 +203,10 @@ static int open_signals(void)
 	sigaddset(&set, SIGTERM);
 	sigaddset(&set, SIGHUP);
 	sigprocmask(SIG_BLOCK, &set, NULL);
+	/* A file that grew to its limit is a failed write, not our end. */
+	sigemptyset(&unread);
+	sigaddset(&unread, SIGXFSZ);
+	sigprocmask(SIG_BLOCK, &unread, NULL);
 	return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 

@@ -67,7 +67,8 @@ static int engine_error(int code, struct err *err)
 		return ERR_PERMISSION;
 	}
 	err_set(err, ERR_PERMISSION, "the kernel does not let this user load BPF programs");
-	err_hint(err, "run as root, or `setcap cap_bpf,cap_perfmon=ep` the pyperf binary; in a "
+	err_hint(err, "it takes CAP_BPF and CAP_PERFMON: run as root, or `setcap "
+		      "cap_bpf,cap_perfmon=ep` the pyperf binary; in a "
 		      "container give it --cap-add BPF --cap-add PERFMON (or SYS_ADMIN, before "
 		      "kernel 5.8 and where the runtime's seccomp profile asks for it)");
 	return ERR_PERMISSION;

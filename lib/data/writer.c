@@ -41,7 +41,7 @@ static int write_out(struct data_writer *writer, const void *bytes, size_t len, 
 		int saved = errno;
 
 		err_sys(&writer->failure, saved, "cannot write the recording");
-		if (saved == ENOSPC || saved == EDQUOT)
+		if (saved == ENOSPC || saved == EDQUOT || saved == EFBIG)
 			err_hint(&writer->failure,
 				 "free some space, or write elsewhere with -o; what was recorded "
 				 "before is kept");
@@ -349,7 +349,7 @@ int data_writer_open(struct data_writer **result, const char *path, const struct
 	intern_init(&writer->paths);
 	writer->fd = -1;
 	writer->options = *options;
-	writer->frame = 4 * FRAME_MIN;
+	writer->frame = options->zstd_level ? 4 * FRAME_MIN : FRAME_MIN;
 	writer->in = malloc(FRAME_MAX);
 	writer->out = malloc(OUT_MAX);
 	writer->zstd = options->zstd_level ? ZSTD_createCCtx() : NULL;

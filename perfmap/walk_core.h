@@ -100,19 +100,31 @@ static __always_inline long walk_read_code(struct walk *walk, __u64 addr)
 	return WALK_READ(walk, walk->scratch->code, size, addr);
 }
 
-/* Of the code object whose header lies in scratch->code. */
+/* Of the code object whose header lies in scratch->code. A sum of products with odd constants: the
+ * multiplications do not wait for one another, and any one word that differs changes the sum. */
 static __always_inline __u32 walk_fingerprint(const struct py_layout *layout,
 					      const struct walk_scratch *scratch)
 {
-	__u64 hash = 0x9e3779b97f4a7c15ull;
+	const __u64 *words = scratch->code;
+	const __u8 *at = layout->code_identity;
+	__u64 a = 0, b = 0;
 
-#pragma GCC unroll 10
-	for (int i = 0; i < PY_IDENTITY_WORDS; i++) {
-		hash ^= scratch->code[layout->code_identity[i] & (WALK_CODE_WORDS - 1)];
-		hash *= 0xff51afd7ed558ccdull;
-		hash ^= hash >> 32;
-	}
-	return (__u32)hash;
+#define WALK_WORD(i) words[at[i] & (WALK_CODE_WORDS - 1)]
+	a += WALK_WORD(0) * 0x9e3779b97f4a7c15ull;
+	b += WALK_WORD(1) * 0xbf58476d1ce4e5b9ull;
+	a += WALK_WORD(2) * 0x94d049bb133111ebull;
+	b += WALK_WORD(3) * 0xff51afd7ed558ccdull;
+	a += WALK_WORD(4) * 0xc4ceb9fe1a85ec53ull;
+	b += WALK_WORD(5) * 0xd6e8feb86659fd93ull;
+	a += WALK_WORD(6) * 0xa0761d6478bd642full;
+	b += WALK_WORD(7) * 0xe7037ed1a0b428dbull;
+	a += WALK_WORD(8) * 0x8ebc6af09c88c6e3ull;
+	b += WALK_WORD(9) * 0x589965cc75374cc3ull;
+#undef WALK_WORD
+	a += b;
+	a ^= a >> 32;
+	a *= 0x1d8e4e27c47d124full;
+	return (__u32)(a >> 32);
 }
 
 /* The value of the thread's TSD slot, 0 where it has none. */

@@ -239,9 +239,11 @@ static __always_inline void note_code(struct run *run)
 		*slot = key;
 		return;
 	}
-	if (scratch->fresh_count < WALKER_NEW_CODES) {
+	/* From here on it is taken for sent: recursion does not note it again. */
+	if (scratch->fresh_count < (has_bpf_loop() ? WALKER_NEW_CODES : OLD_KERNEL_NEW_CODES)) {
 		scratch->fresh[scratch->fresh_count & (WALKER_NEW_CODES - 1)] = index;
 		scratch->fresh_count++;
+		*slot = key;
 		return;
 	}
 	/* More new objects than one sample can read: user space reads them. */
@@ -391,9 +393,11 @@ static long send_code(__u32 index, void *ctx)
 	key.code = frame->code;
 	key.fingerprint = frame->fingerprint;
 	key.lineage = run->walk.process->lineage;
-	/* Recursion: the same object may be noted twice. */
+	/* Noted twice, where two share a slot of the cache. */
 	if (bpf_map_lookup_elem(&seen, &key))
 		return 0;
+	/* Until it is sent. */
+	cache_slot(scratch, key.code)->code = 0;
 	if (walk_read_code(&run->walk, key.code))
 		return 0;
 

@@ -21,6 +21,7 @@
 #define CALLEES_FROM 0.02   /* share of the whole from which a line's callees are listed */
 #define CALLEES_SHOWN 0.005 /* share of the whole from which one is */
 #define CALLEES_MAX 6
+#define CALLEES_WIDTH 80 /* no more are added behind this many bytes */
 #define TAB 8
 
 struct body {
@@ -83,6 +84,7 @@ static void add_callees(struct body *body, struct table *table, uint32_t line)
 {
 	struct strbuf *note = NULL;
 	unsigned int shown = 0;
+	size_t start = 0;
 
 	for (size_t i = 0; i < body->callee_count && shown < CALLEES_MAX; i++) {
 		const struct view_callee *callee = &body->callees[i];
@@ -91,8 +93,11 @@ static void add_callees(struct body *body, struct table *table, uint32_t line)
 			continue;
 		if (!note) {
 			note = table_note(table);
+			start = note->len;
 			strbuf_printf(note, "called on %" PRIu32 ":", line);
 		}
+		if (note->len - start > CALLEES_WIDTH)
+			break;
 		strbuf_char(note, ' ');
 		if (shown++)
 			strbuf_char(note, ' ');

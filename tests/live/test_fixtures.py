@@ -53,6 +53,13 @@ def report(name, **kwargs):
     return json.loads(ran.stdout), ran.stderr
 
 
+def notes(path):
+    """What the text report says beside its table."""
+    ran = live.pyperf("report", "-i", path)
+    check(ran.returncode == 0, path, "ended with", ran.returncode, ran.stderr)
+    return ran.stdout
+
+
 def counts_of(answer):
     return {event["name"]: event["samples"] for event in answer["events"] if event["samples"]}
 
@@ -99,9 +106,7 @@ def every_view_of_every_file():
 @live.test
 def loss_is_said():
     for name in BROKEN:
-        need(name)
-        _, err = report(name)
-        check(err.strip(), name, "is broken and nothing is said of it")
+        check("damaged" in notes(need(name)), name, "is broken and nothing is said of it")
 
 
 @live.test
@@ -115,8 +120,8 @@ def cut_short_anywhere():
             path.write_bytes(whole[: len(whole) * part // 20])
             ran = live.pyperf("report", "--json", "-i", path)
             check(ran.returncode in (0, 1), "cut at", part, "/ 20:", ran.returncode, ran.stderr)
-            check(ran.stderr.strip(), "cut at", part, "/ 20: nothing is said of it")
             if ran.returncode == 0:
+                check("damaged" in notes(path), "cut at", part, "/ 20: nothing is said of it")
                 total = json.loads(ran.stdout)["samples"]["total"]
                 check(total >= most, "a longer part has fewer samples:", total, most)
                 most = total

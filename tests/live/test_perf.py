@@ -12,7 +12,9 @@ BUSY = "x = 1\nfor i in range(6000000): x = x * 3 & 1023\nimport os\nfor i in ra
 
 
 def perf(*arguments):
-    ran = subprocess.run(["perf", *map(str, arguments)], capture_output=True, text=True, stdin=subprocess.DEVNULL)
+    ran = subprocess.run(
+        ["perf", *map(str, arguments)], capture_output=True, text=True, errors="replace", stdin=subprocess.DEVNULL
+    )
     check(ran.returncode == 0, "perf", *arguments, "ended with", ran.returncode, ran.stderr)
     return ran.stdout
 

@@ -149,8 +149,8 @@ def killed_pyperf_leaves_a_readable_file():
         process.stdout.close()
         process.stderr.close()
         process.wait()
-        _, err = readable(f"{folder}/perf.data", 1)
-        check(err.strip(), "no word about the file that was cut short")
+        readable(f"{folder}/perf.data", 1)
+        check("cut off" in live.pyperf("report", "-i", f"{folder}/perf.data").stdout, "the file is said to be whole")
 
 
 @live.test
@@ -164,7 +164,7 @@ def child_ignores_the_interrupt():
         os.killpg(process.pid, signal.SIGINT)
         _, err = finish(process)
         check(process.returncode == 5, process.returncode, err)
-        report, _ = readable(f"{folder}/perf.data", 1000)
+        report, _ = readable(f"{folder}/perf.data", 300)
 
 
 @live.test
@@ -211,8 +211,9 @@ def python_after_exec():
     python = live.any_python()
     nested = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {BUSY!r}])"
     for command in (sh(f"exec {python} -c '{BUSY}'"), [python, "-c", nested]):
-        report, _ = readable(live.Recording(command).path, 100)
-        check(report["samples"]["python_lines"] > 200, command, report["samples"])
+        recording = live.Recording(command)
+        report, _ = readable(recording.path, 100)
+        check(report["samples"]["python_lines"] > 100, command, report["samples"])
 
 
 @live.test
@@ -230,7 +231,7 @@ def full_disk():
     if os.getuid() != 0 or not shutil.which("mount"):
         raise live.Skip("mounting a small file system needs root")
     with live.scratch_folder() as folder:
-        mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=200k", "tmpfs", folder], capture_output=True)
+        mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", folder], capture_output=True)
         if mounted.returncode != 0:
             raise live.Skip("cannot mount a small file system here")
         try:
@@ -249,7 +250,7 @@ def full_disk():
 @live.test
 def file_size_limit():
     def limit():
-        resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 17, 1 << 17))
+        resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, 1 << 20))
 
     with live.scratch_folder() as folder:
         program = BUSY.replace("0.3", "1.5")
@@ -286,7 +287,7 @@ def unavailable_counters_fall_back():
     lines = recording.ran.stderr.splitlines()
     check(sum("cpu-clock" in line for line in lines) == 1, lines)
     check(sum("cache-misses" in line for line in lines) == 1, lines)
-    report, _ = readable(recording.path, 200)
+    report, _ = readable(recording.path, 100)
     check([event["name"] for event in report["events"]] == ["cpu-clock"], report["events"])
     with live.scratch_folder() as folder:
         ran = live.pyperf("record", "-e", "cache-misses", "-o", f"{folder}/p", "--", "echo", "ran")
@@ -331,12 +332,12 @@ def forked_workers():
         "import multiprocessing, time\n"
         "def worker(n):\n"
         "    end = time.thread_time() + 0.4\n"
-        "    while time.thread_time() < end: pass\n"
+        "    while time.thread_time() < end: sum(range(1000))\n"
         "if __name__ == '__main__':\n"
         "    with multiprocessing.get_context('fork').Pool(4) as pool: pool.map(worker, range(8), 1)\n"
     )
     recording = live.Recording([live.any_python(), "-c", program], "-e", "cpu-clock:u")
-    report, _ = readable(recording.path, 2000)
+    report, _ = readable(recording.path, 2500)
     worker = next(f for f in report["functions"] if f["qualname"] == "worker")
     share = worker["events"][report["events"][0]["name"]]["total"]
     check(share > 0.9, "worker has only", share)
@@ -362,7 +363,7 @@ def ordinary_user():
 
         ran = record("--python=bpf")
         check(ran.returncode == 1, "Python lines without the right to them?", ran)
-        check("CAP_BPF" in ran.stderr and "CAP_PERFMON" in ran.stderr, ran.stderr)
+        check("cap_bpf" in ran.stderr.lower() and "cap_perfmon" in ran.stderr.lower(), ran.stderr)
         ran = record("-e", "cpu-clock:u", "--python=off")
         if paranoid > 2:
             check(ran.returncode == 1 and "perf_event_paranoid" in ran.stderr, ran)
@@ -378,10 +379,15 @@ def ordinary_user():
 
 @live.test
 def trampoline_engine():
-    """--python=trampoline: functions from the interpreter's own map (3.12 and later)."""
-    pythons = [path for version, path in live.PYTHONS.items() if version.split(".")[1] != "11"]
+    """--python=trampoline: functions from the interpreter's own map (3.12 and later), where frame
+    pointers lead from one to the next."""
+    flags = "import sys, sysconfig; sys.exit('no-omit-frame-pointer' not in sysconfig.get_config_var('CFLAGS'))"
+    pythons = [
+        path for version, path in live.PYTHONS.items()
+        if version.split(".")[1] != "11" and subprocess.run([path, "-c", flags]).returncode == 0
+    ]
     if not pythons:
-        raise live.Skip("no CPython 3.12 or later")
+        raise live.Skip("no CPython 3.12 or later that was built with frame pointers")
     for python in pythons:
         program = "import time\ndef inside():\n end = time.monotonic() + 0.5\n while time.monotonic() < end: pass\ninside()"
         recording = live.Recording([python, "-c", program], "--python=trampoline", "-g", "-e", "cpu-clock")

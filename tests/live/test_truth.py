@@ -2,7 +2,7 @@
 """Lines must show the time that the program itself measured on them (tests/workloads/truth.py)."""
 import collections
 import json
-
+import re
 import runpy
 
 import live

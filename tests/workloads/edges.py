@@ -134,7 +134,7 @@ async def outer(n):
 
 
 def driven(n):
-    coroutine = outer(n)
+    coroutine = outer(n)  #-> outer
     try:
         while True:
             coroutine.send(None)  #-> outer

@@ -175,8 +175,8 @@ static int layout_of_offsets(const struct version_row *row, const unsigned char 
 	layout->unicode_compact_data = layout->unicode_ascii_data + 16;
 	layout->frame_size = round_up(layout->frame_owner + 1u);
 	if (layout->frame_size < layout->frame_instr + 8)
-		layout->frame_size = layout->frame_instr + 8;
-	layout->code_size = layout->code_linetable + 8;
+		layout->frame_size = round_up(layout->frame_instr + 8u);
+	layout->code_size = round_up(layout->code_linetable + 8u);
 	const uint8_t identity[PY_IDENTITY_WORDS] = {
 		2, /* ob_size */
 		3, /* co_consts */
@@ -232,6 +232,10 @@ int py_layout_check(const struct py_layout *layout, struct err *err)
 			return err_set(
 				err, ERR_CORRUPT, "layout of CPython %d.%d: the %s cannot be at %u",
 				layout->major, layout->minor, fields[i].what, fields[i].offset);
+	if (layout->frame_size % 8 || layout->code_size % 8)
+		return err_set(err, ERR_CORRUPT,
+			       "layout of CPython %d.%d: sizes of %u and %u bytes", layout->major,
+			       layout->minor, layout->frame_size, layout->code_size);
 	for (size_t i = 0; i < PY_IDENTITY_WORDS; i++)
 		if (8u * layout->code_identity[i] + 8 > layout->code_size)
 			return err_set(err, ERR_CORRUPT,

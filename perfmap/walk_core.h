@@ -34,9 +34,11 @@
 /* What a walk works with. In BPF it lies in a map, where the verifier takes every number for
  * unknown and so looks at the loop's body once, not once per count. */
 struct walk_scratch {
-	__u64 frame[WALK_FRAME_WORDS];
+	__u64 window[WALK_WINDOW_WORDS];
 	__u64 code[WALK_CODE_WORDS];
-	__u64 next; /* address of the frame to look at */
+	__u64 low, high;  /* addresses that the window holds */
+	__u64 direct_tsd; /* tss_key of the process whose threads hold their first block */
+	__u64 next;	  /* address of the frame to look at */
 	__u32 count;
 	__u32 run;    /* frames since the last shim */
 	__u32 status; /* enum py_walk_status */
@@ -53,6 +55,9 @@ struct walk {
 #endif
 };
 
+/* Keeps clang from checking another register than the one that is used. */
+#define WALK_BARRIER(x) __asm__ volatile("" : "+r"(x))
+
 /* In BPF the room is a constant, and indices are masked for the verifier. */
 #ifdef __bpf__
 #define WALK_MAX(walk) PY_FRAMES_MAX
@@ -62,14 +67,19 @@ struct walk {
 #define WALK_INDEX(i) (i)
 #endif
 
+/* Fields of the frame at `next`, which lies in the window. */
 static __always_inline __u64 walk_frame_word(const struct walk_scratch *scratch, __u32 offset)
 {
-	return scratch->frame[(offset >> 3) & (WALK_FRAME_WORDS - 1)];
+	__u64 at = (scratch->next - scratch->low + offset) >> 3;
+
+	return scratch->window[at & (WALK_WINDOW_WORDS - 1)];
 }
 
 static __always_inline __u8 walk_frame_byte(const struct walk_scratch *scratch, __u32 offset)
 {
-	return ((const __u8 *)scratch->frame)[offset & (8 * WALK_FRAME_WORDS - 1)];
+	__u64 at = scratch->next - scratch->low + offset;
+
+	return ((const __u8 *)scratch->window)[at & (8 * WALK_WINDOW_WORDS - 1)];
 }
 
 static __always_inline __u64 walk_code_word(const struct walk_scratch *scratch, __u32 offset)
@@ -82,13 +92,36 @@ static __always_inline __u32 walk_code_u32(const struct walk_scratch *scratch, _
 	return ((const __u32 *)scratch->code)[(offset >> 2) & (2 * WALK_CODE_WORDS - 1)];
 }
 
-static __always_inline long walk_read_frame(struct walk *walk, __u64 addr)
+/*
+ * Brings the frame at `next` into the window. A read costs the same whether it is of 8 bytes or of
+ * a thousand, and the frames of a thread lie end to end in its data stack, callers below callees:
+ * so what lies below is read with it, within its page, where nothing more can fault.
+ */
+static __always_inline long walk_read_frame(struct walk *walk)
 {
-	__u32 size = walk->process->layout.frame_size;
+	struct walk_scratch *scratch = walk->scratch;
+	__u64 addr = scratch->next, size = walk->process->layout.frame_size;
+	__u64 high = addr + size, low = addr & ~4095ull;
 
-	if (size > sizeof(walk->scratch->frame))
-		size = sizeof(walk->scratch->frame);
-	return WALK_READ(walk, walk->scratch->frame, size, addr);
+	if (addr >= scratch->low && high <= scratch->high)
+		return 0;
+	if (size > 8 * WALK_FRAME_WORDS)
+		return -1;
+	if (high - low > sizeof(scratch->window))
+		low = high - sizeof(scratch->window);
+	scratch->low = low;
+	scratch->high = high;
+	size = high - low;
+	WALK_BARRIER(size);
+	if (size <= sizeof(scratch->window) && !WALK_READ(walk, scratch->window, size, low))
+		return 0;
+	scratch->low = addr;
+	size = high - addr;
+	WALK_BARRIER(size);
+	if (size <= sizeof(scratch->window) && !WALK_READ(walk, scratch->window, size, addr))
+		return 0;
+	scratch->high = 0;
+	return -1;
 }
 
 static __always_inline long walk_read_code(struct walk *walk, __u64 addr)
@@ -131,7 +164,8 @@ static __always_inline __u32 walk_fingerprint(const struct py_layout *layout,
 static __always_inline int walk_tsd(struct walk *walk, __u64 thread_pointer, __u64 *value)
 {
 	const struct py_tsd *tsd = &walk->process->tsd;
-	__u64 block = 0;
+	struct walk_scratch *scratch = walk->scratch;
+	__u64 block = 0, first;
 	__u32 key[2] = {0, 0};
 	__u32 index;
 
@@ -146,10 +180,18 @@ static __always_inline int walk_tsd(struct walk *walk, __u64 thread_pointer, __u
 	index = key[1] / tsd->block_keys;
 	if (index >= tsd->block_count)
 		return PY_WALK_BAD;
-	if (WALK_READ(walk, &block, sizeof(block), thread_pointer + (__s64)tsd->blocks + 8 * index))
+	/* glibc has a thread's first block in the thread itself, before the pointers. Where that
+	 * was seen to be so, it is so for every thread of the process. */
+	first = thread_pointer + (__s64)tsd->blocks - (__u64)tsd->block_keys * tsd->entry_size;
+	if (index == 0 && scratch->direct_tsd == walk->process->tss_key)
+		block = first;
+	else if (WALK_READ(walk, &block, sizeof(block),
+			   thread_pointer + (__s64)tsd->blocks + 8 * (__u64)index))
 		return PY_WALK_FAULT;
 	if (!block)
 		return PY_WALK_NO_THREAD;
+	if (index == 0 && block == first)
+		scratch->direct_tsd = walk->process->tss_key;
 	index = key[1] % tsd->block_keys;
 	if (WALK_READ(walk, value, sizeof(*value),
 		      block + (__u64)index * tsd->entry_size + tsd->data))
@@ -183,6 +225,7 @@ static __always_inline int walk_begin(struct walk *walk, __u64 thread_pointer)
 	scratch->count = 0;
 	scratch->run = 0;
 	scratch->next = 0;
+	scratch->low = scratch->high = 0;
 	scratch->status = walk_tsd(walk, thread_pointer, &tstate);
 	if (scratch->status != PY_WALK_OK)
 		return 0;
@@ -229,7 +272,7 @@ static __always_inline int walk_step(struct walk *walk)
 		scratch->status = PY_WALK_BAD;
 		return 0;
 	}
-	if (walk_read_frame(walk, scratch->next)) {
+	if (walk_read_frame(walk)) {
 		scratch->status = PY_WALK_FAULT;
 		return 0;
 	}

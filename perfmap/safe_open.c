@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <linux/openat2.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -36,8 +37,7 @@ int safe_open(const char *root, const char *path, enum safe_open_flag flag, stru
 	      struct err *err)
 {
 	int look = look_up(root, path, flag);
-	char again[64];
-	int fd;
+	char whole[PATH_MAX];
 
 	if (look < 0) {
 		if (errno == ELOOP)
@@ -46,16 +46,8 @@ int safe_open(const char *root, const char *path, enum safe_open_flag flag, stru
 			errno = ENOENT;
 		return err_sys(err, errno, "cannot open %s%s", root, path);
 	}
-	if (fstat(look, st) < 0 || !S_ISREG(st->st_mode)) {
-		close(look);
-		return err_set(err, ERR_PERMISSION, "%s%s is not a regular file", root, path);
-	}
-	snprintf(again, sizeof(again), "/proc/self/fd/%d", look);
-	fd = open(again, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
-	if (fd < 0)
-		fd = err_sys(err, errno, "cannot read %s%s", root, path);
-	close(look);
-	return fd;
+	snprintf(whole, sizeof(whole), "%s%s", root, path);
+	return io_open_looked_up(look, whole, st, err);
 }
 
 int safe_read(int fd, const char *path, size_t limit, struct strbuf *out, struct err *err)

@@ -1,5 +1,6 @@
 #include "symbol/elf.h"
 
+#include "base/io.h"
 #include "symbol/elf_file.h"
 
 #include <errno.h>
@@ -118,16 +119,13 @@ static int read_headers(struct elf_file *elf, const char *what, struct err *err)
 
 static int map_file(struct elf_file *elf, const char *path, struct err *err)
 {
-	/* Non-blocking, lest a FIFO by that name holds us up. */
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK), ret = 0;
 	struct stat st;
+	int fd = io_open_regular(path, &st, err), ret = 0;
 	void *bytes;
 
 	if (fd < 0)
-		return err_sys(err, errno, "cannot open %s", path);
-	if (fstat(fd, &st) < 0) {
-		ret = err_sys(err, errno, "cannot stat %s", path);
-	} else if (!S_ISREG(st.st_mode) || st.st_size <= 0) {
+		return fd;
+	if (st.st_size <= 0) {
 		ret = err_set(err, ERR_CORRUPT, "%s is not an ELF file", path);
 	} else {
 		bytes = mmap(NULL, (size_t)st.st_size, PROT_READ | PROT_WRITE,

@@ -225,12 +225,39 @@ static void test_read_line(void **state)
 	assert_true(io_read_line(folder, line, sizeof(line), &err) < 0);
 }
 
+/* A name that a recording gives may be anything. SIGALRM ends the test should an open block. */
+static void test_open_regular(void **state)
+{
+	static const char *const refused[] = {
+		"/dev/zero",  "/dev/tty",	   "/proc/self/maps",
+		"/proc/kmsg", "/sys/kernel/notes", "/tmp",
+	};
+	struct stat st;
+	int fd;
+
+	alarm(10);
+	write_file("text", 4);
+	fd = io_open_regular(path, &st, NULL);
+	assert_true(fd >= 0);
+	assert_int_equal(st.st_size, 4);
+	close(fd);
+	assert_int_equal(unlink(path), 0);
+	assert_int_equal(io_open_regular(path, &st, NULL), ERR_NOT_FOUND);
+	assert_int_equal(mkfifo(path, 0600), 0);
+	assert_int_equal(io_open_regular(path, &st, NULL), ERR_PERMISSION);
+	for (size_t i = 0; i < sizeof(refused) / sizeof(refused[0]); i++)
+		if (access(refused[i], F_OK) == 0)
+			assert_int_equal(io_open_regular(refused[i], &st, NULL), ERR_PERMISSION);
+	alarm(0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_read_pieces), cmocka_unit_test(test_write_pieces),
-		cmocka_unit_test(test_errors),	    cmocka_unit_test(test_write_limit),
-		cmocka_unit_test(test_read_file),   cmocka_unit_test(test_read_line),
+		cmocka_unit_test(test_read_pieces),  cmocka_unit_test(test_write_pieces),
+		cmocka_unit_test(test_errors),	     cmocka_unit_test(test_write_limit),
+		cmocka_unit_test(test_read_file),    cmocka_unit_test(test_read_line),
+		cmocka_unit_test(test_open_regular),
 	};
 
 	return cmocka_run_group_tests(tests, make_folder, remove_folder);

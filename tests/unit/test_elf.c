@@ -463,9 +463,9 @@ static void refuses_what_is_no_elf(void **state)
 
 	assert_int_equal(elf_open(&elf, "/no/such/file", &err), ERR_NOT_FOUND);
 	assert_null(elf);
-	assert_int_equal(elf_open(&elf, "/proc/self/maps", &err), ERR_CORRUPT);
-	assert_int_equal(elf_open(&elf, "/dev/zero", &err), ERR_CORRUPT);
-	assert_int_equal(elf_open(&elf, "/tmp", &err), ERR_CORRUPT);
+	assert_int_equal(elf_open(&elf, "/proc/self/maps", &err), ERR_PERMISSION);
+	assert_int_equal(elf_open(&elf, "/dev/zero", &err), ERR_PERMISSION);
+	assert_int_equal(elf_open(&elf, "/tmp", &err), ERR_PERMISSION);
 	assert_int_equal(elf_open_memory(&elf, "", 0, &err), ERR_CORRUPT);
 	for (size_t len = 0; len < sizeof(header); len++)
 		assert_int_equal(elf_open_memory(&elf, header, len, &err), ERR_CORRUPT);

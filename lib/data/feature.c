@@ -258,7 +258,7 @@ int feature_read(struct data_file *file, unsigned int feature, struct bytes in, 
 				return err_nomem(err);
 			in = bytes_of(piped->buf, piped->len);
 		}
-		file->sections[feature - FEATURE_PRIVATE] = in;
+		return section_read(file, feature, in, err);
 	}
 	return 0;
 }

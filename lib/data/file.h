@@ -13,6 +13,7 @@
  *   source.c   bytes of a mapped file or a stream
  *   header.c   file header, attributes, ids
  *   feature.c  feature sections
+ *   section.c  our private ones, packed
  *   pipe.c     the same facts as records (pipe mode)
  *   expand.c   compressed records
  *   swap.c     files of the other byte order
@@ -100,6 +101,9 @@ void swap_header(struct perf_event_header *header);
 void swap_record(const struct data_file *file, struct perf_event_header *header);
 
 /* name.c */
+/* Takes a private section from the file, expanding it where it was packed. */
+int section_read(struct data_file *file, unsigned int feature, struct bytes in, struct err *err);
+
 const char *name_event(struct arena *arena, const struct perf_event_attr *attr);
 
 #endif

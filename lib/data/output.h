@@ -57,4 +57,8 @@ int features_make(struct features *features, const struct data_writer *writer,
 		  const struct data_info *info, struct err *err);
 void features_fini(struct features *features);
 
+/* Packs a private section for the file (level 0: as it is); strbuf_failed() where memory ran out.
+ */
+void section_pack(struct strbuf *out, const void *bytes, size_t len, int level);
+
 #endif

@@ -187,8 +187,7 @@ int data_writer_section(struct data_writer *writer, enum data_section section, c
 	if (id < FEATURE_PRIVATE || id >= FORMAT_FEATURES)
 		return err_set(err, ERR_FAILED, "section %u is not one of ours", id);
 	sb = &writer->sections[id - FEATURE_PRIVATE];
-	strbuf_reset(sb);
-	strbuf_add(sb, bytes, len);
+	section_pack(sb, bytes, len, writer->options.zstd_level);
 	writer->has_section[id - FEATURE_PRIVATE] = !strbuf_failed(sb);
 	return strbuf_failed(sb) ? err_nomem(err) : 0;
 }

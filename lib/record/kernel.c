@@ -3,7 +3,7 @@
 #include "base/io.h"
 #include "base/log.h"
 #include "base/strbuf.h"
-#include "symbol/kallsyms.h"
+#include "base/vec.h"
 
 #include <elf.h>
 #include <linux/perf_event.h>
@@ -12,6 +12,8 @@
 #include <string.h>
 
 #define KERNEL_NAME "[kernel.kallsyms]"
+#define SYMBOLS "/proc/kallsyms"
+#define TEXT_LINES 10000
 
 /* PERF_RECORD_MMAP of pid -1 with the trailer that all our events share. */
 static int store_map(struct data_writer *writer, uint64_t id, uint64_t start, uint64_t len,
@@ -44,54 +46,87 @@ static int store_map(struct data_writer *writer, uint64_t id, uint64_t start, ui
 	return ret;
 }
 
-/* /proc/modules: "name size refcount users state address". */
-static int store_modules(struct data_writer *writer, uint64_t id, struct err *err)
+/* Address of the kernel's text, or 0. The file has a hundred thousand lines, sorted by address: its
+ * beginning is enough, and takes no tenth of a second. */
+static uint64_t text_start(void)
+{
+	FILE *file = fopen(SYMBOLS, "re");
+	char line[512], name[128];
+	uint64_t start = 0;
+
+	for (int i = 0; file && i < TEXT_LINES && fgets(line, sizeof(line), file); i++) {
+		unsigned long long address;
+
+		if (sscanf(line, "%llx %*c %127s", &address, name) != 2)
+			continue;
+		if (strcmp(name, "_text") == 0 || (!start && strcmp(name, "_stext") == 0))
+			start = address;
+		if (strcmp(name, "_text") == 0)
+			break;
+	}
+	if (file)
+		fclose(file);
+	return start;
+}
+
+struct module {
+	char name[80];
+	unsigned long long start, size;
+};
+
+struct modules {
+	VEC_OF(struct module)
+};
+
+/* /proc/modules: "name size refcount users state address"; not there without modules. */
+static void read_modules(struct modules *modules)
 {
 	struct strbuf text = {0};
 	char *line, *rest;
-	int ret = 0;
 
 	if (io_read_file("/proc/modules", &text, 1 << 22, NULL) < 0 || !text.len) {
 		strbuf_fini(&text);
-		return 0;
+		return;
 	}
-	for (line = strtok_r(text.buf, "\n", &rest); !ret && line;
-	     line = strtok_r(NULL, "\n", &rest)) {
-		unsigned long long size, start;
-		char module[64], name[80];
+	for (line = strtok_r(text.buf, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
+		struct module module, *added;
+		char name[64];
 
-		if (sscanf(line, "%63s %llu %*s %*s %*s %llx", module, &size, &start) != 3 ||
-		    !start)
+		if (sscanf(line, "%63s %llu %*s %*s %*s %llx", name, &module.size, &module.start) !=
+			    3 ||
+		    !module.start)
 			continue;
-		snprintf(name, sizeof(name), "[%s]", module);
-		ret = store_map(writer, id, start, size, 0, name, err);
+		snprintf(module.name, sizeof(module.name), "[%s]", name);
+		added = vec_push(modules);
+		if (added)
+			*added = module;
 	}
 	strbuf_fini(&text);
-	return ret;
 }
 
 int kernel_store_maps(struct data_writer *writer, uint64_t id, struct err *err)
 {
-	struct kallsyms *symbols;
-	uint64_t start, end;
-	struct err why = {0};
+	uint64_t start = text_start(), end = UINT64_MAX;
+	struct modules modules = {0};
 	int ret;
 
-	if (kallsyms_open(&symbols, NULL, &why) < 0) {
-		log_info("kernel functions will have no names: %s", why.text);
+	if (!start) {
+		log_info("kernel functions will have no names: the kernel hides its addresses "
+			 "(kernel.kptr_restrict)");
 		return 0;
 	}
-	start = kallsyms_address(symbols, "_text");
-	if (!start)
-		start = kallsyms_address(symbols, "_stext");
-	end = kallsyms_address(symbols, "_etext");
-	kallsyms_close(symbols);
-	if (!start)
-		return 0;
+	read_modules(&modules);
+	/* The kernel's map reaches to the first module, as perf has it. */
+	for (size_t i = 0; i < modules.len; i++)
+		if (modules.items[i].start > start && modules.items[i].start < end)
+			end = modules.items[i].start;
 	/* perf writes the address of the reference symbol as pgoff, and its name in the name. */
-	ret = store_map(writer, id, start, end > start ? end - start : UINT64_MAX - start, start,
-			KERNEL_NAME "_text", err);
-	return ret ? ret : store_modules(writer, id, err);
+	ret = store_map(writer, id, start, end - start, start, KERNEL_NAME "_text", err);
+	for (size_t i = 0; !ret && i < modules.len; i++)
+		ret = store_map(writer, id, modules.items[i].start, modules.items[i].size, 0,
+				modules.items[i].name, err);
+	vec_fini(&modules);
+	return ret;
 }
 
 int kernel_store_build_id(struct data_writer *writer, struct err *err)

@@ -128,7 +128,7 @@ struct {
 
 /* bpf_loop() came with 5.17. Before, loops are unrolled by the verifier. */
 #define OLD_KERNEL_STEPS PY_FRAMES_MAX
-#define OLD_KERNEL_NEW_CODES 2
+#define OLD_KERNEL_NEW_CODES 4
 
 static __always_inline bool has_bpf_loop(void)
 {

@@ -1,5 +1,6 @@
 #include "cmd/filter.h"
 
+#include "base/log.h"
 #include "base/strbuf.h"
 #include "base/text.h"
 #include "data/data.h"
@@ -195,6 +196,8 @@ int view_open(struct opened *opened, const struct profile_options *options, stru
 	if (data_open(&opened->file, path, err) < 0)
 		return explain_missing(path, err);
 	rc = profile_load(&opened->profile, opened->file, options, err);
+	if (!rc && profile_summary(opened->profile)->loss)
+		log_warn("the recording is damaged: %s", profile_summary(opened->profile)->loss);
 	if (!rc)
 		rc = choose_event(opened, err);
 	if (!rc)

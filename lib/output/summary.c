@@ -150,11 +150,6 @@ void summary_losses(FILE *out, const struct profile *profile, bool brief)
 		fprintf(out, " %s%s%s.\n", count == 1 ? losses[i].one : losses[i].many,
 			losses[i].more ? "; " : "", losses[i].more ? losses[i].more : "");
 	}
-	if (summary->loss) {
-		fputs("The file is damaged: ", out);
-		put(out, summary->loss);
-		fputs(".\n", out);
-	}
 }
 
 void summary_empty(FILE *out, const struct profile *profile, const char *filter)

@@ -54,10 +54,10 @@ def report(name, **kwargs):
 
 
 def notes(path):
-    """What the text report says beside its table."""
+    """What the text report says beside its table, and what is said of the file."""
     ran = live.pyperf("report", "-i", path)
     check(ran.returncode == 0, path, "ended with", ran.returncode, ran.stderr)
-    return ran.stdout
+    return ran.stdout + ran.stderr
 
 
 def counts_of(answer):

@@ -184,6 +184,10 @@ int py_engine_open(struct py_engine **out, struct err *err)
 	int ret;
 
 	*out = NULL;
+#if !defined(__x86_64__) && !defined(__aarch64__)
+	return err_set(err, ERR_UNSUPPORTED,
+		       "the interpreter walker does not know this architecture's thread pointer");
+#endif
 	/* libbpf's CO-RE needs the kernel's types. */
 	if (access("/sys/kernel/btf/vmlinux", R_OK) != 0) {
 		err_set(err, ERR_UNSUPPORTED,

@@ -59,6 +59,10 @@ struct thread_struct {
 		unsigned long tp_value;
 	} uw;
 };
+#else
+/* Not known here: py_engine_open() refuses. */
+struct thread_struct {
+};
 #endif
 struct task_struct {
 	struct thread_struct thread;

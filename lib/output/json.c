@@ -35,6 +35,16 @@ static void set(json_t *object, int *rc, const char *key, json_t *value)
 		*rc = -1;
 }
 
+/* As set(), with a key that may be any bytes. */
+static void set_named(json_t *object, int *rc, const char *key, json_t *value)
+{
+	struct strbuf utf8 = {0};
+
+	text_repair(&utf8, key, strlen(key));
+	set(object, rc, strbuf_text(&utf8), value);
+	strbuf_fini(&utf8);
+}
+
 static json_t *figures_value(const struct report *report, const struct names *names,
 			     const struct view_row *row)
 {
@@ -57,7 +67,7 @@ static json_t *figures_value(const struct report *report, const struct names *na
 			    f->unit == FIGURE_COUNT ? count_value((uint64_t)value)
 						    : json_real(value));
 		}
-		set(events, &rc, names_event(names, e), event);
+		set_named(events, &rc, names_event(names, e), event);
 	}
 	if (rc) {
 		json_decref(events);

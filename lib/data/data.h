@@ -50,6 +50,8 @@ struct data_info {
 	uint64_t clock_wall_ns, clock_ns; /* CLOCK_DATA: the same moment on both clocks */
 	const struct data_build_id *build_ids;
 	size_t build_id_count;
+	const void *tracing_data; /* TRACING_DATA, when writing: formats of tracepoints */
+	size_t tracing_data_len;
 	bool compressed;
 	uint64_t comp_ratio; /* percent / 100, as HEADER_COMPRESSED has it */
 };

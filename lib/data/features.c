@@ -157,6 +157,13 @@ static void add_clock_data(struct strbuf *sb, const struct data_writer *writer,
 	add_u64(sb, info->clock_ns);
 }
 
+static void add_tracing_data(struct strbuf *sb, const struct data_writer *writer,
+			     const struct data_info *info)
+{
+	(void)writer;
+	strbuf_add(sb, info->tracing_data, info->tracing_data_len);
+}
+
 static void add_build_ids(struct strbuf *sb, const struct data_writer *writer,
 			  const struct data_info *info)
 {
@@ -189,11 +196,17 @@ typedef void section_writer(struct strbuf *sb, const struct data_writer *writer,
 
 /* One that adds nothing leaves its section out. */
 static section_writer *const writers[] = {
-	[FEATURE_BUILD_ID] = add_build_ids,	 [FEATURE_NRCPUS] = add_nrcpus,
-	[FEATURE_TOTAL_MEM] = add_total_mem,	 [FEATURE_CMDLINE] = add_cmdline,
-	[FEATURE_EVENT_DESC] = add_event_desc,	 [FEATURE_GROUP_DESC] = add_group_desc,
-	[FEATURE_SAMPLE_TIME] = add_sample_time, [FEATURE_CLOCKID] = add_clockid,
-	[FEATURE_COMPRESSED] = add_compressed,	 [FEATURE_CLOCK_DATA] = add_clock_data,
+	[FEATURE_TRACING_DATA] = add_tracing_data,
+	[FEATURE_BUILD_ID] = add_build_ids,
+	[FEATURE_NRCPUS] = add_nrcpus,
+	[FEATURE_TOTAL_MEM] = add_total_mem,
+	[FEATURE_CMDLINE] = add_cmdline,
+	[FEATURE_EVENT_DESC] = add_event_desc,
+	[FEATURE_GROUP_DESC] = add_group_desc,
+	[FEATURE_SAMPLE_TIME] = add_sample_time,
+	[FEATURE_CLOCKID] = add_clockid,
+	[FEATURE_COMPRESSED] = add_compressed,
+	[FEATURE_CLOCK_DATA] = add_clock_data,
 };
 
 int features_make(struct features *features, const struct data_writer *writer,

@@ -2,6 +2,7 @@
 #define PYPERF_EVENT_H
 
 #include "base/err.h"
+#include "base/strbuf.h"
 #include "base/vec.h"
 
 #include <linux/perf_event.h>
@@ -54,6 +55,10 @@ int event_open_fd(const struct perf_event_attr *attr, pid_t pid, int cpu, int gr
 /* Puts a failed open into words: what, why (paranoid level, capability, limits), what to do on a
  * host and in a container. Returns the code. */
 int event_open_error(const struct event_spec *spec, int saved_errno, struct err *err);
+
+/* What perf needs to know of a list's tracepoints to open their recording: the TRACING_DATA
+ * feature. Nothing is appended where there are none. */
+int event_tracing_data(const struct event_list *list, struct strbuf *out, struct err *err);
 
 /* kernel.perf_event_paranoid, or 2 where it cannot be read; CAP_PERFMON or CAP_SYS_ADMIN in force.
  */

@@ -55,6 +55,8 @@ void event_sysfs_each(const struct event_system *sys, event_name_visit *visit, v
 /* tracepoint.c: ERR_NOT_FOUND where the kernel has no such tracepoint. */
 int event_tracepoint_parse(const struct event_system *sys, const char *system, const char *name,
 			   struct perf_event_attr *attr, struct err *err);
+/* A descriptor of tracefs' events folder, or -errno. */
+int event_tracepoint_folder(const struct event_system *sys);
 void event_tracepoint_each(const struct event_system *sys, event_name_visit *visit, void *ctx);
 
 /* suggest.c: the hint of an unknown name. */

@@ -37,8 +37,7 @@ static int mount_detached(void)
 #endif
 }
 
-/* A descriptor of the events folder, or -errno. */
-static int open_events(const struct event_system *sys)
+int event_tracepoint_folder(const struct event_system *sys)
 {
 	const char *const places[] = {
 		sys->tracing ? sys->tracing : "/sys/kernel/tracing",
@@ -99,7 +98,7 @@ int event_tracepoint_parse(const struct event_system *sys, const char *system, c
 	if (!*system || *system == '.' || strchr(system, '/') || !*name || *name == '.' ||
 	    strchr(name, '/'))
 		return err_set(err, ERR_NOT_FOUND, "there is no tracepoint '%s:%s'", system, name);
-	events = open_events(sys);
+	events = event_tracepoint_folder(sys);
 	if (events < 0)
 		return no_events(events, system, name, err);
 	len = snprintf(path, sizeof(path), "%s/%s/id", system, name);
@@ -133,7 +132,7 @@ static DIR *open_folder(int parent, const char *name)
 
 void event_tracepoint_each(const struct event_system *sys, event_name_visit *visit, void *ctx)
 {
-	int fd = open_events(sys);
+	int fd = event_tracepoint_folder(sys);
 	DIR *systems = fd >= 0 ? open_folder(fd, ".") : NULL;
 	struct dirent *system, *event;
 	bool more = true;

@@ -45,6 +45,7 @@ struct recorder {
 	struct channels channels;
 	struct data_writer *writer;
 	struct machine_facts facts;
+	struct strbuf tracing;	/* formats of tracepoints */
 	struct map event_by_id; /* id -> index in channels.events, + 1 */
 	struct recorder_result result;
 	uint64_t started_ns;
@@ -202,6 +203,10 @@ int recorder_open(struct recorder *recorder, pid_t target, struct err *err)
 		ret = open_file(recorder, err);
 	if (!ret)
 		meta_machine(&recorder->facts, recorder->options->argv);
+	if (!ret)
+		ret = event_tracing_data(recorder->options->events, &recorder->tracing, err);
+	recorder->facts.info.tracing_data = recorder->tracing.buf;
+	recorder->facts.info.tracing_data_len = recorder->tracing.len;
 	recorder->started_ns = now_ns();
 	return ret;
 }
@@ -432,6 +437,7 @@ void recorder_free(struct recorder *recorder)
 	pythons_free(recorder->pythons);
 	map_fini(&recorder->event_by_id);
 	vec_fini(&recorder->frames_before);
+	strbuf_fini(&recorder->tracing);
 	if (recorder->epoll_fd >= 0)
 		close(recorder->epoll_fd);
 	free(recorder);

@@ -71,6 +71,16 @@ def counts_agree_for_several_events():
 
 
 @live.test
+def counts_agree_for_tracepoints():
+    """perf refuses a file whose tracepoints' formats are not in it."""
+    events = ["-e", "sched:sched_switch", "-e", "cpu-clock", "-e", "sched:sched_wakeup,syscalls:sys_enter_write"]
+    if live.pyperf("record", "-e", "sched:sched_switch", "-o", "/dev/null", "--", "true").returncode != 0:
+        raise live.Skip("tracepoints cannot be recorded here")
+    program = "import os, time\nfor _ in range(50):\n    time.sleep(0.002); os.write(2, b'')"
+    return compare(live.Recording([live.any_python(), "-c", program], *events))
+
+
+@live.test
 def counts_agree_without_python_frames():
     return compare(live.Recording([live.any_python(), "-c", BUSY], "--python=off", "-g"))
 

@@ -109,6 +109,8 @@ static int read_headers(struct elf_file *elf, const char *what, struct err *err)
 	if (elf_getphdrnum(elf->elf, &count) < 0)
 		return err_set(err, ERR_CORRUPT, "%s has broken program headers: %s", what,
 			       elf_errmsg(-1));
+	elf->swap = ehdr.e_ident[EI_DATA] !=
+		    (__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? ELFDATA2LSB : ELFDATA2MSB);
 	elf->machine = ehdr.e_machine;
 	elf->type = ehdr.e_type;
 	ret = read_loads(elf, count, err);
@@ -190,6 +192,7 @@ void elf_close(struct elf_file *elf)
 		return;
 	elf_lines_free(elf->lines);
 	elf_index_free(elf->index);
+	elf_plt_free(elf->plt);
 	elf_close(elf->debug);
 	if (elf->elf)
 		elf_end(elf->elf);
@@ -322,7 +325,7 @@ int elf_read(const struct elf_file *elf, uint64_t vaddr, void *buf, size_t len)
 	return 0;
 }
 
-bool elf_section(const struct elf_file *elf, const char *name, uint64_t *vaddr, uint64_t *size)
+static bool find_section(const struct elf_file *elf, const char *name, GElf_Shdr *sh)
 {
 	Elf_Scn *scn = NULL;
 	size_t names;
@@ -330,17 +333,36 @@ bool elf_section(const struct elf_file *elf, const char *name, uint64_t *vaddr, 
 	if (elf_getshdrstrndx(elf->elf, &names) < 0)
 		return false;
 	while ((scn = elf_nextscn(elf->elf, scn))) {
-		GElf_Shdr sh;
 		const char *have;
 
-		if (!gelf_getshdr(scn, &sh))
+		if (!gelf_getshdr(scn, sh))
 			continue;
-		have = elf_strptr(elf->elf, names, sh.sh_name);
-		if (have && strcmp(have, name) == 0) {
-			*vaddr = sh.sh_addr;
-			*size = sh.sh_size;
+		have = elf_strptr(elf->elf, names, sh->sh_name);
+		if (have && strcmp(have, name) == 0)
 			return true;
-		}
 	}
 	return false;
+}
+
+bool elf_section(const struct elf_file *elf, const char *name, uint64_t *vaddr, uint64_t *size)
+{
+	GElf_Shdr sh;
+
+	if (!find_section(elf, name, &sh))
+		return false;
+	*vaddr = sh.sh_addr;
+	*size = sh.sh_size;
+	return true;
+}
+
+bool elf_section_in_file(const struct elf_file *elf, const char *name, uint64_t *vaddr,
+			 uint64_t *size)
+{
+	GElf_Shdr sh;
+
+	if (!find_section(elf, name, &sh) || sh.sh_type == SHT_NOBITS)
+		return false;
+	*vaddr = sh.sh_addr;
+	*size = sh.sh_size;
+	return true;
 }

@@ -7,7 +7,15 @@
 
 struct Elf;
 struct elf_index; /* function symbols by address: elf_symbols.c */
+struct elf_plt;	  /* entries of the linkage table: elf_plt.c */
 struct elf_lines; /* DWARF: elf_lines.c */
+
+/* .eh_frame_hdr: elf_frame.c */
+struct elf_frames {
+	bool tried;
+	uint32_t count;
+	uint64_t vaddr;
+};
 
 struct elf_load {
 	uint64_t vaddr, offset, file_size, mem_size;
@@ -18,6 +26,7 @@ struct elf_file {
 	const unsigned char *bytes; /* the whole file, mapped or copied */
 	size_t len;
 	bool mapped;
+	bool swap; /* the other byte order than ours */
 	struct Elf *elf;
 	uint16_t machine, type;
 	struct elf_load *loads;
@@ -25,6 +34,8 @@ struct elf_file {
 	uint8_t build_id[ELF_BUILD_ID_MAX];
 	size_t build_id_len;
 	struct elf_index *index;
+	struct elf_plt *plt;
+	struct elf_frames frames;
 	struct elf_lines *lines;
 	/* The separate debug file with the same build-id, opened when first needed. */
 	struct elf_file *debug;
@@ -32,6 +43,15 @@ struct elf_file {
 };
 
 struct elf_file *elf_debug_file(struct elf_file *elf);
+/* As elf_section(), where the file has the section's bytes. */
+bool elf_section_in_file(const struct elf_file *elf, const char *name, uint64_t *vaddr,
+			 uint64_t *size);
+/* elf_symbol_at() without what has no symbol of its own. */
+bool elf_index_find(struct elf_file *elf, uint64_t vaddr, struct elf_symbol *symbol);
+/* Name of an entry of .dynsym, defined here or not; NULL where it has none. */
+const char *elf_dynamic_name(struct elf_file *elf, uint32_t symbol);
+bool elf_plt_find(struct elf_file *elf, uint64_t vaddr, struct elf_symbol *symbol);
+void elf_plt_free(struct elf_plt *plt);
 void elf_index_free(struct elf_index *index);
 void elf_lines_free(struct elf_lines *lines);
 

@@ -29,10 +29,11 @@ struct symbol_table {
 
 struct entry {
 	uint64_t vaddr;
-	uint32_t size;	/* 0 only while the index is made */
+	uint32_t size;
 	uint32_t name;	/* in the table's names */
 	uint32_t outer; /* the entry that covers our start, or NO_ENTRY */
 	uint8_t table, rank;
+	bool guessed; /* the symbol has no size: ours is how far it may reach */
 };
 
 enum { TABLE_DYNSYM, TABLE_SYMTAB, TABLE_DEBUG, TABLE_COUNT };
@@ -148,17 +149,42 @@ static int compare_entries(const void *a, const void *b, void *ctx)
 	return compare_names(entry_name(ctx, x), entry_name(ctx, y));
 }
 
-static int add_functions(struct elf_index *index, const struct elf_file *elf, int which,
-			 uint32_t type)
+/* Where the segment that holds the address ends in memory; behind the address where none does. */
+static uint64_t segment_end(const struct elf_file *elf, uint64_t vaddr)
+{
+	for (size_t i = 0; i < elf->load_count; i++)
+		if (vaddr >= elf->loads[i].vaddr &&
+		    vaddr - elf->loads[i].vaddr < elf->loads[i].mem_size)
+			return elf->loads[i].vaddr + elf->loads[i].mem_size;
+	return vaddr + 1;
+}
+
+/* How far a symbol without a size may reach: to the end of its section. */
+static uint64_t symbol_reach(const struct elf_file *elf, const struct elf_file *of,
+			     const GElf_Sym *sym)
+{
+	Elf_Scn *scn = sym->st_shndx < SHN_LORESERVE ? elf_getscn(of->elf, sym->st_shndx) : NULL;
+	GElf_Shdr sh;
+
+	if (scn && gelf_getshdr(scn, &sh) && sym->st_value >= sh.sh_addr &&
+	    sym->st_value - sh.sh_addr < sh.sh_size)
+		return sh.sh_size - (sym->st_value - sh.sh_addr);
+	return segment_end(elf, sym->st_value) - sym->st_value;
+}
+
+/* `of` is the file with the symbols: `elf` or its debug file. */
+static int add_functions(struct elf_index *index, const struct elf_file *elf,
+			 const struct elf_file *of, int which, uint32_t type)
 {
 	static const uint8_t ranks[] = {[STB_LOCAL] = 3, [STB_GLOBAL] = 1, [STB_WEAK] = 2};
 	struct symbol_table *table = &index->tables[which];
 
-	if (!find_table(elf, type, table))
+	if (!find_table(of, type, table))
 		return 0;
 	for (size_t i = 1; i < table->count; i++) {
 		unsigned int binding;
 		struct entry *entry;
+		uint64_t size;
 		GElf_Sym sym;
 
 		if (!table_get(table, i, &sym) || (GELF_ST_TYPE(sym.st_info) != STT_FUNC &&
@@ -168,12 +194,14 @@ static int add_functions(struct elf_index *index, const struct elf_file *elf, in
 		if (!entry)
 			return -1;
 		binding = GELF_ST_BIND(sym.st_info);
+		size = sym.st_size ? sym.st_size : symbol_reach(elf, of, &sym);
 		*entry = (struct entry){
 			.vaddr = sym.st_value,
-			.size = sym.st_size < UINT32_MAX ? (uint32_t)sym.st_size : UINT32_MAX,
+			.size = size < UINT32_MAX ? (uint32_t)size : UINT32_MAX,
 			.name = sym.st_name,
 			.table = (uint8_t)which,
 			.rank = binding < sizeof(ranks) ? ranks[binding] : 1,
+			.guessed = !sym.st_size,
 		};
 	}
 	return 0;
@@ -192,8 +220,10 @@ static void drop_aliases(struct elf_index *index)
 
 	for (size_t i = 0; i < index->entries.len; i++) {
 		if (kept && entries[kept - 1].vaddr == entries[i].vaddr) {
-			if (entries[kept - 1].size == 0)
+			if (entries[kept - 1].guessed) {
 				entries[kept - 1].size = entries[i].size;
+				entries[kept - 1].guessed = entries[i].guessed;
+			}
 			continue;
 		}
 		entries[kept++] = entries[i];
@@ -201,19 +231,9 @@ static void drop_aliases(struct elf_index *index)
 	index->entries.len = kept;
 }
 
-/* Where the segment that holds the address ends in memory; `limit` where none does. */
-static uint64_t segment_end(const struct elf_file *elf, uint64_t vaddr, uint64_t limit)
-{
-	for (size_t i = 0; i < elf->load_count; i++)
-		if (vaddr >= elf->loads[i].vaddr &&
-		    vaddr - elf->loads[i].vaddr < elf->loads[i].mem_size)
-			return elf->loads[i].vaddr + elf->loads[i].mem_size;
-	return limit;
-}
-
 /* Sizes for those without one, and who lies in whom. A label without a size in the midst of a
  * function that has one is a place in that function, no function of its own. */
-static void nest_entries(struct elf_index *index, const struct elf_file *elf)
+static void nest_entries(struct elf_index *index)
 {
 	struct entry *entries = index->entries.items;
 	uint32_t outer = NO_ENTRY;
@@ -224,15 +244,12 @@ static void nest_entries(struct elf_index *index, const struct elf_file *elf)
 
 		while (outer != NO_ENTRY && entry_end(&entries[outer]) <= entry.vaddr)
 			outer = entries[outer].outer;
-		if (entry.size == 0) {
-			uint64_t end = segment_end(elf, entry.vaddr, entry.vaddr + 1);
-
+		if (entry.guessed) {
 			if (outer != NO_ENTRY)
 				continue;
-			if (i + 1 < index->entries.len && entries[i + 1].vaddr < end)
-				end = entries[i + 1].vaddr;
-			entry.size = end - entry.vaddr < UINT32_MAX ? (uint32_t)(end - entry.vaddr)
-								    : UINT32_MAX;
+			if (i + 1 < index->entries.len &&
+			    entries[i + 1].vaddr - entry.vaddr < entry.size)
+				entry.size = (uint32_t)(entries[i + 1].vaddr - entry.vaddr);
 		}
 		entry.outer = outer;
 		outer = (uint32_t)kept;
@@ -253,13 +270,13 @@ static struct elf_index *get_index(struct elf_file *elf)
 	index = calloc(1, sizeof(*index));
 	if (!index)
 		return NULL;
-	ret = add_functions(index, elf, TABLE_DYNSYM, SHT_DYNSYM);
+	ret = add_functions(index, elf, elf, TABLE_DYNSYM, SHT_DYNSYM);
 	if (!ret)
-		ret = add_functions(index, elf, TABLE_SYMTAB, SHT_SYMTAB);
+		ret = add_functions(index, elf, elf, TABLE_SYMTAB, SHT_SYMTAB);
 	if (!index->tables[TABLE_SYMTAB].symbols)
 		debug = elf_debug_file(elf);
 	if (!ret && debug)
-		ret = add_functions(index, debug, TABLE_DEBUG, SHT_SYMTAB);
+		ret = add_functions(index, elf, debug, TABLE_DEBUG, SHT_SYMTAB);
 	if (ret) {
 		elf_index_free(index);
 		return NULL;
@@ -268,8 +285,20 @@ static struct elf_index *get_index(struct elf_file *elf)
 		qsort_r(index->entries.items, index->entries.len, sizeof(struct entry),
 			compare_entries, index);
 	drop_aliases(index);
-	nest_entries(index, elf);
+	nest_entries(index);
 	return elf->index = index;
+}
+
+const char *elf_dynamic_name(struct elf_file *elf, uint32_t symbol)
+{
+	const struct elf_index *index = get_index(elf);
+	const struct symbol_table *table = index ? &index->tables[TABLE_DYNSYM] : NULL;
+	GElf_Sym sym;
+
+	if (!table || symbol >= table->count || !gelf_getsym(table->symbols, (int)symbol, &sym) ||
+	    sym.st_name >= table->names_len || !table->names[sym.st_name])
+		return NULL;
+	return table->names + sym.st_name;
 }
 
 static struct elf_symbol symbol_of(const struct elf_index *index, const struct entry *entry)
@@ -278,7 +307,19 @@ static struct elf_symbol symbol_of(const struct elf_index *index, const struct e
 		.name = entry_name(index, entry), .vaddr = entry->vaddr, .size = entry->size};
 }
 
-bool elf_symbol_at(struct elf_file *elf, uint64_t vaddr, struct elf_symbol *symbol)
+/* The unwinder's tables know better where a symbol without a size ends than its neighbours do. */
+static bool confirm_guess(struct elf_file *elf, uint64_t vaddr, struct elf_symbol *symbol)
+{
+	uint64_t start, size;
+
+	if (elf_function_range(elf, symbol->vaddr, &start, &size) && start == symbol->vaddr) {
+		symbol->size = size;
+		return vaddr - start < size;
+	}
+	return !elf_function_range(elf, vaddr, &start, &size) || start <= symbol->vaddr;
+}
+
+bool elf_index_find(struct elf_file *elf, uint64_t vaddr, struct elf_symbol *symbol)
 {
 	const struct elf_index *index = get_index(elf);
 	size_t lo = 0, hi = index ? index->entries.len : 0;
@@ -298,7 +339,12 @@ bool elf_symbol_at(struct elf_file *elf, uint64_t vaddr, struct elf_symbol *symb
 	if (at == NO_ENTRY)
 		return false;
 	*symbol = symbol_of(index, &index->entries.items[at]);
-	return true;
+	return !index->entries.items[at].guessed || confirm_guess(elf, vaddr, symbol);
+}
+
+bool elf_symbol_at(struct elf_file *elf, uint64_t vaddr, struct elf_symbol *symbol)
+{
+	return elf_index_find(elf, vaddr, symbol) || elf_plt_find(elf, vaddr, symbol);
 }
 
 int elf_each_function(struct elf_file *elf, int (*each)(const struct elf_symbol *symbol, void *ctx),

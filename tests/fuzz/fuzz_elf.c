@@ -11,6 +11,7 @@ static int ask_function(const struct elf_symbol *symbol, void *ctx)
 	struct elf_file *elf = ctx;
 	struct elf_symbol found;
 	const char *file;
+	uint64_t start, size;
 	uint32_t line;
 
 	if (!elf_symbol_at(elf, symbol->vaddr, &found))
@@ -18,6 +19,7 @@ static int ask_function(const struct elf_symbol *symbol, void *ctx)
 	if (!elf_symbol_by_name(elf, symbol->name, &found))
 		__builtin_trap();
 	elf_line(elf, symbol->vaddr + symbol->size / 2, &file, &line);
+	elf_function_range(elf, symbol->vaddr, &start, &size);
 	return 0;
 }
 
@@ -26,7 +28,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 	struct elf_file *elf;
 	struct elf_symbol symbol;
 	uint8_t id[ELF_BUILD_ID_MAX], buf[512];
-	uint64_t vaddr, size, bias;
+	uint64_t vaddr, size, bias, start;
 	const char *file;
 	uint32_t line;
 
@@ -41,9 +43,17 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 	for (uint64_t offset = 0; offset < len; offset += 1000)
 		if (elf_vaddr(elf, offset, &vaddr)) {
 			elf_read(elf, vaddr, buf, sizeof(buf));
-			elf_symbol_at(elf, vaddr, &symbol);
 			elf_line(elf, vaddr, &file, &line);
 		}
+	/* The entries of a linkage table have 8 bytes and more. */
+	for (uint64_t offset = 0; offset < len; offset += 8) {
+		if (!elf_vaddr(elf, offset, &vaddr))
+			continue;
+		if (elf_symbol_at(elf, vaddr, &symbol) && vaddr - symbol.vaddr >= symbol.size)
+			__builtin_trap();
+		if (elf_function_range(elf, vaddr, &start, &size) && vaddr - start >= size)
+			__builtin_trap();
+	}
 	elf_each_function(elf, ask_function, elf);
 	elf_close(elf);
 	return 0;

@@ -269,6 +269,187 @@ static void walks_functions(void **state)
 	elf_close(elf);
 }
 
+/* Entries of linkage tables, as objdump names them; what it calls an offset of one is a header. */
+static size_t compare_plt(const char *path)
+{
+	struct elf_file *elf = open_elf(path);
+	FILE *pipe = tool("objdump -d --no-show-raw-insn -j .plt -j .plt.sec -j .plt.got '%s' "
+			  "2>/dev/null | grep '>:$'",
+			  path);
+	size_t compared = 0, indirect = 0;
+	char line[512], want[400];
+	unsigned long long addr, target;
+	struct elf_symbol symbol, picked;
+
+	while (fgets(line, sizeof(line), pipe)) {
+		char *end;
+
+		if (sscanf(line, "%llx <%399[^>]>", &addr, want) != 2)
+			continue;
+		end = strstr(want, "@plt");
+		if (!elf_symbol_at(elf, addr, &symbol))
+			fail_msg("%s: nothing at %llx, objdump %s", path, addr, want);
+		assert_int_equal(symbol.vaddr, addr);
+		if (!end || end[4]) {
+			assert_int_equal(strncmp(symbol.name, ".plt", 4), 0);
+			continue;
+		}
+		if (sscanf(want, "*ABS*+%llx@plt", &target) == 1 &&
+		    strncmp(symbol.name, "*ABS*", 5) != 0) {
+			assert_true(elf_symbol_at(elf, target, &picked));
+			assert_int_equal(picked.vaddr, target);
+			snprintf(want, sizeof(want), "%s@plt", picked.name);
+			indirect++;
+		}
+		assert_string_equal(symbol.name, want);
+		assert_true(symbol.size >= 8 && symbol.size <= 16);
+		assert_true(elf_symbol_at(elf, addr + 7, &symbol));
+		assert_int_equal(symbol.vaddr, addr);
+		compared++;
+	}
+	pclose(pipe);
+	print_message("%s: %zu entries, %zu of them indirect\n", path, compared, indirect);
+	elf_close(elf);
+	return compared;
+}
+
+static void linkage_tables_are_objdumps(void **state)
+{
+	need("objdump");
+	assert_true(compare_plt(self) > 20);
+	assert_true(compare_plt(libelf_path) > 20);
+	assert_true(compare_plt(libc_path) > 5);
+}
+
+/* Files of other machines and linkers, with what objdump says of them. */
+static void linkage_tables_elsewhere(void **state)
+{
+#define SEEDS "tests/fuzz/corpus/fuzz_elf/"
+	static const struct {
+		const char *path;
+		uint64_t vaddr, size;
+		const char *name;
+	} entries[] = {
+		{SEEDS "plt-aarch64.so", 0x2f0, 32, ".plt"},
+		{SEEDS "plt-aarch64.so", 0x310, 16, "ext@plt"},
+		{SEEDS "plt-aarch64.so", 0x320, 16, "puts@plt"},
+		{SEEDS "plt-aarch64-bti", 0x400380, 32, ".plt"},
+		{SEEDS "plt-aarch64-bti", 0x4003a0, 24, "ext@plt"},
+		{SEEDS "plt-aarch64-bti", 0x4003b8, 24, "puts@plt"},
+		{SEEDS "plt-x86-ibt.so", 0x350, 48, ".plt"},
+		{SEEDS "plt-x86-ibt.so", 0x380, 16, "ext@plt"},
+		{SEEDS "plt-x86-ibt.so", 0x390, 16, "puts@plt"},
+	};
+	static const struct {
+		const char *path;
+		uint64_t start, size;
+	} ranges[] = {
+		{SEEDS "plt-aarch64.so", 0x330, 0x40},
+		{SEEDS "plt-aarch64-bti", 0x4003d0, 0x40},
+	};
+
+	for (size_t i = 0; i < sizeof(entries) / sizeof(entries[0]); i++) {
+		struct elf_file *elf = open_elf(entries[i].path);
+		struct elf_symbol symbol;
+
+		for (uint64_t at = 0; at < entries[i].size; at += 4) {
+			assert_true(elf_symbol_at(elf, entries[i].vaddr + at, &symbol));
+			assert_string_equal(symbol.name, entries[i].name);
+			assert_int_equal(symbol.vaddr, entries[i].vaddr);
+			assert_int_equal(symbol.size, entries[i].size);
+		}
+		elf_close(elf);
+	}
+	for (size_t i = 0; i < sizeof(ranges) / sizeof(ranges[0]); i++) {
+		struct elf_file *elf = open_elf(ranges[i].path);
+		uint64_t start, size;
+
+		assert_true(elf_function_range(elf, ranges[i].start + 17, &start, &size));
+		assert_int_equal(start, ranges[i].start);
+		assert_int_equal(size, ranges[i].size);
+		elf_close(elf);
+	}
+}
+
+/* No section's code goes by a symbol of another one. */
+static void symbols_stay_in_their_sections(void **state)
+{
+	const char *files[] = {self, libc_path, libelf_path};
+	static const char *const names[] = {".init",	".plt",	 ".plt.got",
+					    ".plt.sec", ".text", ".fini"};
+	size_t compared = 0;
+
+	for (size_t f = 0; f < 3; f++) {
+		struct elf_file *elf = open_elf(files[f]);
+
+		for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+			struct elf_symbol symbol;
+			uint64_t start, size;
+
+			if (!elf_section(elf, names[i], &start, &size))
+				continue;
+			for (uint64_t at = start; at < start + size; at += 5) {
+				if (!elf_symbol_at(elf, at, &symbol))
+					continue;
+				assert_true(symbol.vaddr >= start &&
+					    symbol.vaddr + symbol.size <= start + size);
+				compared++;
+			}
+		}
+		elf_close(elf);
+	}
+	assert_true(compared > 1000);
+}
+
+/* The ranges of .eh_frame, as readelf prints them. */
+static size_t compare_ranges(const char *path)
+{
+	struct elf_file *elf = open_elf(path);
+	FILE *pipe = tool("readelf --debug-dump=frames '%s' 2>/dev/null | grep ' FDE '", path);
+	size_t compared = 0;
+	char line[512];
+
+	while (fgets(line, sizeof(line), pipe)) {
+		const char *pc = strstr(line, " pc=");
+		unsigned long long from, to;
+		uint64_t start, size;
+
+		if (!pc || sscanf(pc, " pc=%llx..%llx", &from, &to) != 2 || from == to)
+			continue;
+		for (uint64_t at = from; at < to;
+		     at += at == from && to - from > 2 ? (to - from) / 2 : to - from) {
+			if (!elf_function_range(elf, at, &start, &size))
+				fail_msg("%s: no range at %llx", path, (unsigned long long)at);
+			assert_int_equal(start, from);
+			assert_int_equal(size, to - from);
+		}
+		if (elf_function_range(elf, to, &start, &size))
+			assert_int_equal(start, to);
+		if (elf_function_range(elf, from - 1, &start, &size))
+			assert_true(start < from && start + size == from);
+		compared++;
+	}
+	pclose(pipe);
+	print_message("%s: %zu ranges\n", path, compared);
+	elf_close(elf);
+	return compared;
+}
+
+static void ranges_are_readelfs(void **state)
+{
+	struct elf_file *elf;
+	uint64_t start, size;
+
+	need("readelf");
+	assert_true(compare_ranges(self) > 20);
+	assert_true(compare_ranges(libelf_path) > 100);
+	assert_true(compare_ranges(libc_path) > 1000);
+	elf = open_elf(libc_path);
+	assert_false(elf_function_range(elf, 0, &start, &size));
+	assert_false(elf_function_range(elf, UINT64_MAX, &start, &size));
+	elf_close(elf);
+}
+
 static const char *base_name(const char *path)
 {
 	const char *slash = strrchr(path, '/');
@@ -549,6 +730,10 @@ int main(void)
 		cmocka_unit_test(symbols_at_addresses_are_nms),
 		cmocka_unit_test(symbols_of_separate_debug_files),
 		cmocka_unit_test(walks_functions),
+		cmocka_unit_test(linkage_tables_are_objdumps),
+		cmocka_unit_test(linkage_tables_elsewhere),
+		cmocka_unit_test(symbols_stay_in_their_sections),
+		cmocka_unit_test(ranges_are_readelfs),
 		cmocka_unit_test(lines_are_addr2lines),
 		cmocka_unit_test(lines_of_separate_debug_files),
 		cmocka_unit_test(sections_are_readelfs),

@@ -2,7 +2,7 @@
 
     python3 replicate.py IN OUT TIMES
 
-IN is an uncompressed perf.data of one sampling rate. Side-band records are not repeated, and no
+IN is an uncompressed perf.data. Side-band records are not repeated, and no
 process ends.
 """
 import struct
@@ -13,21 +13,26 @@ IP, TID, TIME, IDENTIFIER = 1 << 0, 1 << 1, 1 << 2, 1 << 16
 SECTION = struct.Struct("<QQ")
 
 
-def sample_time_offset(file):
-    """Where in a sample record its time lies; the same for all events of the file."""
+def time_offsets(file):
+    """{id of an event: where in its sample records the time lies}; one event alone has the id None."""
     attr_size, attrs_at, attrs_len = struct.unpack_from("<QQQ", file, 16)
-    offsets = set()
+    offsets = {}
     for at in range(attrs_at, attrs_at + attrs_len, attr_size):
         sample_type = struct.unpack_from("<Q", file, at + 24)[0]
+        offset = 8 + 8 * bin(sample_type & (IDENTIFIER | IP | TID)).count("1")
         if not sample_type & TIME:
             raise SystemExit("replicate: samples have no times")
-        offsets.add(8 + 8 * bin(sample_type & (IDENTIFIER | IP | TID)).count("1"))
-    if len(offsets) != 1:
-        raise SystemExit("replicate: events differ in where their time is")
-    return offsets.pop()
+        if attrs_len == attr_size and not sample_type & IDENTIFIER:
+            return {None: offset}
+        if not sample_type & IDENTIFIER:
+            raise SystemExit("replicate: several events, and samples do not begin with their id")
+        ids_at, ids_len = SECTION.unpack_from(file, at + attr_size - SECTION.size)
+        for (number,) in struct.iter_unpack("<Q", file[ids_at : ids_at + ids_len]):
+            offsets[number] = offset
+    return offsets
 
 
-def split(file, start, end, time_at):
+def split(file, start, end, offsets):
     """The records of the first copy, those of the others, and where the times of these are."""
     first, repeated, times = bytearray(), bytearray(), []
     at = start
@@ -37,7 +42,8 @@ def split(file, start, end, time_at):
             raise SystemExit(f"replicate: a broken record at {at}")
         record = file[at : at + size]
         if kind == SAMPLE:
-            times.append(len(repeated) + time_at)
+            offset = offsets[None] if None in offsets else offsets[struct.unpack_from("<Q", record, 8)[0]]
+            times.append(len(repeated) + offset)
         if kind in (SAMPLE, FINISHED_ROUND):
             repeated += record
         if kind != EXIT:
@@ -53,7 +59,7 @@ def replicate(source, target, copies):
         raise SystemExit("replicate: this is no perf.data in file mode")
     start, length = SECTION.unpack_from(file, 40)
     end = start + length
-    first, repeated, times = split(file, start, end, sample_time_offset(file))
+    first, repeated, times = split(file, start, end, time_offsets(file))
     moments = [struct.unpack_from("<Q", repeated, at)[0] for at in times]
     span = max(moments) - min(moments) + 1_000_000
     put = struct.Struct("<Q").pack_into

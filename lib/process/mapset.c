@@ -14,18 +14,14 @@ struct mapset *mapset_new(uint64_t generation)
 	return set;
 }
 
-struct mapset *mapset_copy(const struct mapset *from, uint64_t generation)
+static bool append(struct mapset *set, const struct mapset *from)
 {
-	struct mapset *set = mapset_new(generation);
-
-	if (!set || !vec_reserve(set, from->len)) {
-		mapset_release(set);
-		return NULL;
-	}
+	if (!vec_reserve(set, set->len + from->len))
+		return false;
 	if (from->len)
-		memcpy(set->items, from->items, from->len * sizeof(*from->items));
-	set->len = from->len;
-	return set;
+		memcpy(set->items + set->len, from->items, from->len * sizeof(*from->items));
+	set->len += from->len;
+	return true;
 }
 
 struct mapset *mapset_share(struct mapset *set)
@@ -38,6 +34,7 @@ void mapset_release(struct mapset *set)
 {
 	if (!set || --set->users)
 		return;
+	mapset_release(set->base);
 	vec_fini(set);
 	free(set);
 }
@@ -113,7 +110,8 @@ bool mapset_fill(struct mapset *set, const struct mapset_entry *entry)
 	return true;
 }
 
-const struct mapset_entry *mapset_find(struct mapset *set, uint64_t addr)
+/* The entry itself, by way of the last one; `last` is then lower_bound(). */
+static const struct mapset_entry *find_own(struct mapset *set, uint64_t addr)
 {
 	const struct mapset_entry *entry;
 
@@ -127,4 +125,81 @@ const struct mapset_entry *mapset_find(struct mapset *set, uint64_t addr)
 		return NULL;
 	entry = &set->items[set->last];
 	return addr >= entry->start ? entry : NULL;
+}
+
+/* Leaves of an entry of the base what the entries around the last look-up do not cover. */
+static void clip(const struct mapset *set, struct mapset_entry *found)
+{
+	if (!set->len)
+		return;
+	if (set->last < set->len && set->items[set->last].start < found->end)
+		found->end = set->items[set->last].start;
+	if (set->last && set->items[set->last - 1].end > found->start) {
+		found->pgoff += set->items[set->last - 1].end - found->start;
+		found->start = set->items[set->last - 1].end;
+	}
+}
+
+bool mapset_find(struct mapset *set, uint64_t addr, struct mapset_entry *found)
+{
+	const struct mapset_entry *entry = find_own(set, addr);
+
+	if (entry) {
+		*found = *entry;
+		return true;
+	}
+	entry = set->base ? find_own(set->base, addr) : NULL;
+	if (!entry)
+		return false;
+	*found = *entry;
+	clip(set, found);
+	return true;
+}
+
+/* Entries over a base that are copied one by one; more become part of a base. */
+#define OVERLAY_MAX 64
+
+/* Takes the base's entries into the set, which maps the same as before. */
+static bool flatten(struct mapset *set)
+{
+	struct mapset whole = {0};
+
+	if (!append(&whole, set->base))
+		return false;
+	for (size_t i = 0; i < set->len; i++)
+		if (!mapset_replace(&whole, &set->items[i])) {
+			vec_fini(&whole);
+			return false;
+		}
+	vec_fini(set);
+	set->items = whole.items;
+	set->len = whole.len;
+	set->cap = whole.cap;
+	set->last = 0;
+	mapset_release(set->base);
+	set->base = NULL;
+	return true;
+}
+
+struct mapset *mapset_copy(struct mapset *from, uint64_t generation)
+{
+	struct mapset *set = mapset_new(generation);
+
+	if (!set)
+		return NULL;
+	if (from->len > OVERLAY_MAX) {
+		if (from->base && !flatten(from)) {
+			mapset_release(set);
+			return NULL;
+		}
+		set->base = mapset_share(from);
+		return set;
+	}
+	if (!append(set, from)) {
+		mapset_release(set);
+		return NULL;
+	}
+	if (from->base)
+		set->base = mapset_share(from->base);
+	return set;
 }

@@ -252,21 +252,22 @@ bool process_find(struct process_table *table, uint32_t pid, uint64_t addr, bool
 		  struct map_hit *hit)
 {
 	struct process *process = kernel ? NULL : find_process(table, pid);
-	const struct mapset_entry *entry = process ? mapset_find(process->maps, addr) : NULL;
+	struct mapset_entry entry;
+	bool found = process && mapset_find(process->maps, addr, &entry);
 
-	if (!entry && (kernel || addr >> 63))
-		entry = mapset_find(table->kernel, addr);
-	if (!entry)
+	if (!found && (kernel || addr >> 63))
+		found = mapset_find(table->kernel, addr, &entry);
+	if (!found)
 		return false;
-	*hit = (struct map_hit){.dso = entry->dso, .start = entry->start, .end = entry->end};
-	switch (table->dsos.dsos.items[entry->dso - 1].kind) {
+	*hit = (struct map_hit){.dso = entry.dso, .start = entry.start, .end = entry.end};
+	switch (table->dsos.dsos.items[entry.dso - 1].kind) {
 	case DSO_KERNEL:
 	case DSO_ANON:
 	case DSO_SPECIAL:
 		hit->file_offset = addr;
 		break;
 	default:
-		hit->file_offset = addr - entry->start + entry->pgoff;
+		hit->file_offset = addr - entry.start + entry.pgoff;
 	}
 	return true;
 }

@@ -32,13 +32,22 @@ static const char *path_at(struct process_table *table, uint32_t pid, uint64_t a
 #define assert_path(table, pid, addr, want) \
 	assert_string_equal(path_at((table), (pid), (addr), false), (want))
 
-/* 300 pages; each process's pages hold (file, page of the file) or nothing. */
-enum { PAGES = 300, PROCESSES = 5, FILES = 7 };
+/* Each process's pages hold (file, page of the file) or nothing. Enough for sets with a base. */
+enum { PAGES = 1500, PROCESSES = 5, FILES = 7 };
 
 struct page {
 	int file;
 	uint64_t pgoff;
 };
+
+/* All pages of a hit are pieces of the same file one behind the other. */
+static void check_extent(const struct page *model, int page, const struct map_hit *hit)
+{
+	for (int i = (int)(hit->start >> 12); i < (int)(hit->end >> 12); i++) {
+		assert_int_equal(model[i].file, model[page].file);
+		assert_int_equal(model[i].pgoff - model[page].pgoff, (uint64_t)(i - page));
+	}
+}
 
 static void agrees_with_an_array_of_pages(void **state)
 {
@@ -50,8 +59,8 @@ static void agrees_with_an_array_of_pages(void **state)
 	for (int p = 0; p < PROCESSES; p++)
 		for (int i = 0; i < PAGES; i++)
 			model[p][i].file = -1;
-	for (int step = 0; step < 4000; step++) {
-		int p = rand_r(&seed) % PROCESSES, what = rand_r(&seed) % 40;
+	for (int step = 0; step < 8000; step++) {
+		int p = rand_r(&seed) % PROCESSES, what = rand_r(&seed) % 200;
 		uint64_t before[PROCESSES];
 
 		for (int q = 0; q < PROCESSES; q++)
@@ -72,7 +81,7 @@ static void agrees_with_an_array_of_pages(void **state)
 					 process_generation(table, 100 + from));
 		} else {
 			int start = rand_r(&seed) % PAGES;
-			int len = 1 + rand_r(&seed) % (step % 3 ? 12 : PAGES);
+			int len = 1 + rand_r(&seed) % (step % 100 ? 12 : PAGES);
 			int file = rand_r(&seed) % FILES;
 			uint64_t pgoff = (uint64_t)(rand_r(&seed) % 1000);
 
@@ -90,7 +99,7 @@ static void agrees_with_an_array_of_pages(void **state)
 			else if (q != p)
 				assert_int_equal(after, before[q]);
 		}
-		for (int i = 0; i < PAGES; i += 1 + step % 3) {
+		for (int i = 0; i < PAGES; i += 1 + step % 17) {
 			uint64_t addr = ((uint64_t)i << 12) + 5;
 			const struct page *page = &model[p][i];
 			struct map_hit hit;
@@ -103,6 +112,7 @@ static void agrees_with_an_array_of_pages(void **state)
 			assert_string_equal(process_dso(table, hit.dso)->path, names[page->file]);
 			assert_int_equal(hit.file_offset, (page->pgoff << 12) + 5);
 			assert_true(addr >= hit.start && addr < hit.end);
+			check_extent(model[p], i, &hit);
 		}
 	}
 	assert_int_equal(process_dso_count(table), FILES);

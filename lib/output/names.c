@@ -213,10 +213,12 @@ static const char *function_name(const struct names *names, uint32_t function)
 	return profile_text(names->profile, f->qualname ? f->qualname : f->name);
 }
 
-bool names_is_object(const struct names *names, uint32_t function)
+bool names_is_unnamed(const struct names *names, uint32_t function)
 {
+	const char *name = function_name(names, function);
+
 	return profile_function(names->profile, function)->kind != FRAME_PYTHON &&
-	       function_name(names, function)[0] == '[';
+	       (name[0] == '[' || (strncmp(name, "0x", 2) == 0 && strstr(name, " [")));
 }
 
 void names_add_function(const struct names *names, uint32_t function, struct strbuf *out)
@@ -236,7 +238,7 @@ void names_add_place(const struct names *names, uint32_t function, struct strbuf
 {
 	const struct profile_function *f = profile_function(names->profile, function);
 
-	if (names_is_object(names, function))
+	if (names_is_unnamed(names, function))
 		return;
 	names_add_file(names, f->file, out);
 	if (f->kind == FRAME_PYTHON && f->line)

@@ -22,10 +22,10 @@ const char *names_event(const struct names *names, uint32_t event); /* raw: esca
 /* Events without samples get no columns in text. */
 bool names_event_has_samples(const struct names *names, uint32_t event);
 void names_add_event(const struct names *names, uint32_t event, struct strbuf *out);
-/* Does the function stand for all code of an object without symbols ("[libfoo.so]")? */
-bool names_is_object(const struct names *names, uint32_t function);
+/* Is the function code without a symbol ("[libfoo.so]", "0x12af [libfoo.so]")? */
+bool names_is_unnamed(const struct names *names, uint32_t function);
 void names_add_function(const struct names *names, uint32_t function, struct strbuf *out);
-/* "train.py:9", "libfoo.so", "[kernel]"; nothing where the name is the object. */
+/* "train.py:9", "libfoo.so", "[kernel]"; nothing where the name tells the object. */
 void names_add_place(const struct names *names, uint32_t function, struct strbuf *out);
 /* The short name of a file, by its string id. */
 void names_add_file(const struct names *names, uint32_t file, struct strbuf *out);

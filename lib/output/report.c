@@ -3,6 +3,7 @@
 #include "output/rows.h"
 #include "output/summary.h"
 
+#include "base/map.h"
 #include "base/text.h"
 
 /* Objects without symbols are named below the table from this share on. */
@@ -98,27 +99,54 @@ static void put_hidden(FILE *out, const struct report *report, size_t hidden)
 		report->percent_limit);
 }
 
+/* The time in code without symbols, by file. */
+static int sum_unnamed(struct map *times, const struct report *report, const struct names *names,
+		       struct err *err)
+{
+	for (size_t i = 0; i < report->view->count; i++) {
+		const struct view_row *row = &report->view->rows[i];
+		uint64_t *time;
+
+		if (!names_is_unnamed(names, row->function))
+			continue;
+		time = map_put(times, profile_function(report->profile, row->function)->file, NULL);
+		if (!time)
+			return err_nomem(err);
+		*time += row->counts[report->event].self;
+	}
+	return 0;
+}
+
 /* Which objects without symbols took how much, where it is worth finding their symbols. */
-static void put_unnamed(FILE *out, const struct report *report, const struct names *names)
+static int put_unnamed(FILE *out, const struct report *report, const struct names *names,
+		       struct err *err)
 {
 	uint64_t whole = report->view->period_total[report->event], sum = 0;
 	struct strbuf objects = {0};
+	struct map times = {0};
+	int rc = report->groups ? 0 : sum_unnamed(&times, report, names, err);
 
-	for (size_t i = 0; i < report->view->count && !report->groups; i++) {
-		const struct view_row *row = &report->view->rows[i];
-		uint64_t self = row->counts[report->event].self;
+	for (size_t i = 0; !rc && times.count && i < report->view->count; i++) {
+		uint32_t file =
+			profile_function(report->profile, report->view->rows[i].function)->file;
+		const char *path = profile_text(report->profile, file);
+		uint64_t *time = map_get(&times, file);
 
-		if (!names_is_object(names, row->function) ||
-		    figure_share(self, whole) < UNNAMED_SHOWN)
+		if (!time || !*time || figure_share(*time, whole) < UNNAMED_SHOWN)
 			continue;
-		sum += self;
+		sum += *time;
+		*time = 0; /* each file once */
 		strbuf_str(&objects, objects.len ? ", " : "");
-		names_add_function(names, row->function, &objects);
+		strbuf_str(&objects, path[0] == '[' ? "" : "[");
+		names_add_file(names, file, &objects);
+		strbuf_str(&objects, path[0] == '[' ? "" : "]");
 	}
 	if (sum)
 		fprintf(out, "%.1f%% in code without symbols (%s): install their debug symbols.\n",
 			100 * figure_share(sum, whole), strbuf_text(&objects));
 	strbuf_fini(&objects);
+	map_fini(&times);
+	return rc;
 }
 
 int output_report_text(FILE *out, const struct report *report, struct err *err)
@@ -145,7 +173,7 @@ int output_report_text(FILE *out, const struct report *report, struct err *err)
 	}
 	if (!rc && !report->quiet) {
 		put_hidden(out, report, hidden);
-		put_unnamed(out, report, names);
+		rc = put_unnamed(out, report, names, err);
 		summary_losses(out, report->profile, false);
 	}
 	names_free(names);

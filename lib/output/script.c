@@ -69,7 +69,7 @@ static void write_frame(struct frame_lines *lines, const struct profile_frame *f
 	struct strbuf *out = &lines->text;
 
 	strbuf_printf(out, "\t%16" PRIx64 " ", python ? frame->addr : frame->ip + caller);
-	if (names_is_object(lines->names, frame->function)) {
+	if (names_is_unnamed(lines->names, frame->function)) {
 		strbuf_str(out, "[unknown]");
 		start = 0;
 	} else {

@@ -28,9 +28,9 @@ const char *frame_kind_name(enum frame_kind kind); /* "python", "native", "kerne
 /* Strings are ids of profile_text(). */
 struct profile_function {
 	enum frame_kind kind;
-	uint32_t name; /* co_name or symbol; for all code without symbols of an object "[libfoo.so]"
-			*/
-	uint32_t qualname; /* co_qualname; the name for others */
+	uint32_t name; /* co_name or symbol; without one the start, "0x12af", or where that is not
+			  known either "[libfoo.so]", all such code of an object */
+	uint32_t qualname; /* co_qualname; "0x12af [libfoo.so]"; the name for others */
 	uint32_t file; /* co_filename; native: the path of the object; kernel: "[kernel]" or module
 			*/
 	uint32_t line; /* co_firstlineno; 0 for native code */

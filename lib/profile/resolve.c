@@ -35,19 +35,23 @@ static const char *base_name(const char *path)
 	return slash && slash[1] ? slash + 1 : path;
 }
 
-/* "[libfoo.so]": all code of an object that has no symbols is one function, since its addresses
- * tell nobody anything. */
+/* A function of an object that has no symbol for it. Where the unwinder's tables say from where to
+ * where it goes it is "0x12af [libfoo.so]"; all the rest of an object is one function
+ * "[libfoo.so]" (size 0), since single addresses tell nobody anything. */
 static uint32_t add_unnamed(struct resolver *r, enum frame_kind kind, uint32_t dso,
-			    const char *object)
+			    const char *object, uint64_t start, uint64_t size)
 {
-	struct function_item key = {.function.kind = kind, .dso = dso};
+	struct function_item key = {.function.kind = kind, .dso = dso, .vaddr = start};
 	const char *base = base_name(object);
-	char name[320];
+	char name[320], address[24];
 
-	snprintf(name, sizeof(name), base[0] == '[' ? "%s" : "[%s]", base);
-	key.function.name = key.function.qualname = text_id(r, name);
+	snprintf(address, sizeof(address), "0x%" PRIx64, start);
+	snprintf(name, sizeof(name), base[0] == '[' ? "%s%s%s" : "%s%s[%s]", size ? address : "",
+		 size ? " " : "", base);
+	key.function.qualname = text_id(r, name);
+	key.function.name = size ? text_id(r, address) : key.function.qualname;
 	key.function.file = text_id(r, object);
-	return profile_add_function(r->profile, &key, 0);
+	return profile_add_function(r->profile, &key, size);
 }
 
 static uint32_t resolve_code(struct resolver *r, struct frame_item *item)
@@ -82,17 +86,23 @@ static uint32_t resolve_native(struct resolver *r, struct frame_item *item)
 	struct function_item key = {.function.kind = FRAME_NATIVE, .dso = item->key.owner};
 	const struct dso *dso = process_dso(r->profile->processes, item->key.owner);
 	struct elf_symbol symbol;
+	struct elf_file *elf;
+	uint64_t start, size;
 
 	if (!dso)
 		dso = &unknown;
 	item->frame.addr = item->key.addr;
 	if (dso->kind == DSO_ANON)
-		return add_unnamed(r, FRAME_NATIVE, item->key.owner, "[anon]");
+		return add_unnamed(r, FRAME_NATIVE, item->key.owner, "[anon]", 0, 0);
 	if (dso->kind == DSO_SPECIAL || r->no_symbols ||
-	    !objects_vaddr(r->profile->objects, item->key.owner, item->key.addr,
-			   &item->frame.addr) ||
-	    !objects_symbol(r->profile->objects, item->key.owner, item->frame.addr, &symbol))
-		return add_unnamed(r, FRAME_NATIVE, item->key.owner, dso->path);
+	    !objects_vaddr(r->profile->objects, item->key.owner, item->key.addr, &item->frame.addr))
+		return add_unnamed(r, FRAME_NATIVE, item->key.owner, dso->path, 0, 0);
+	if (!objects_symbol(r->profile->objects, item->key.owner, item->frame.addr, &symbol)) {
+		elf = objects_elf(r->profile->objects, item->key.owner);
+		if (!elf || !elf_function_range(elf, item->frame.addr, &start, &size))
+			start = size = 0;
+		return add_unnamed(r, FRAME_NATIVE, item->key.owner, dso->path, start, size);
+	}
 	key.function.name = key.function.qualname = text_id(r, symbol.name);
 	key.function.file = text_id(r, dso->path);
 	key.vaddr = symbol.vaddr;
@@ -109,7 +119,8 @@ static uint32_t resolve_kernel(struct resolver *r, struct frame_item *item)
 
 	item->frame.addr = item->key.addr;
 	if (!r->kernel || !kallsyms_find(r->kernel, item->key.addr, &symbol))
-		return add_unnamed(r, FRAME_KERNEL, item->key.owner, module ? dso->path : file);
+		return add_unnamed(r, FRAME_KERNEL, item->key.owner, module ? dso->path : file, 0,
+				   0);
 	if (symbol.module[0])
 		snprintf(file, sizeof(file), "[%s]", symbol.module);
 	key.function.name = key.function.qualname = text_id(r, symbol.name);

@@ -8,6 +8,7 @@
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/utsname.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -33,19 +34,25 @@ static void start(struct recording *r)
 }
 
 /* Ends the recording and loads it; the file is gone afterwards. */
-static struct profile *finish(struct recording *r, const struct profile_options *options)
+static struct profile *finish_with(struct recording *r, const struct data_info *info,
+				   const struct profile_options *options)
 {
 	struct data_file *file;
 	struct profile *profile;
 	struct err err = {0};
 
-	assert_int_equal(recording_close(r, NULL), 0);
+	assert_int_equal(recording_close(r, info), 0);
 	assert_int_equal(data_open(&file, path, &err), 0);
 	if (profile_load(&profile, file, options, &err) < 0)
 		fail_msg("%s", err.text);
 	data_close(file);
 	unlink(path);
 	return profile;
+}
+
+static struct profile *finish(struct recording *r, const struct profile_options *options)
+{
+	return finish_with(r, NULL, options);
 }
 
 static void write_codes(struct recording *r)
@@ -134,6 +141,49 @@ static void pairs_and_names(void **state)
 	assert_int_equal(summary->last_time - summary->first_time, 4 * 1001);
 	assert_true(profile_event(profile, EVENT_CYCLES)->sampled);
 	assert_false(profile_event(profile, EVENT_FRAMES)->sampled);
+	profile_free(profile);
+}
+
+/* All addresses of a function without a symbol are one, and say where it starts and ends. */
+static void functions_without_symbols(void **state)
+{
+	/* What readelf --debug-dump=frames says of the file: one function, 0x4003d0..0x400410. */
+	static const uint64_t first[] = {LIBRARY + 0x3d0}, last[] = {LIBRARY + 0x40f},
+			      jump[] = {LIBRARY + 0x3bc}, behind[] = {LIBRARY + 0x412};
+	const struct profile_function *function;
+	struct profile *profile;
+	struct recording r;
+	struct utsname host;
+	struct data_info info = {.hostname = host.nodename};
+	char *object = realpath("tests/fuzz/corpus/fuzz_elf/plt-aarch64-bti", NULL);
+	uint64_t vaddr;
+	uint8_t *bytes;
+	uint16_t machine;
+	uint32_t id;
+	size_t len;
+
+	start(&r);
+	recording_mmap(&r, LIBRARY, 0x1000, 0, object);
+	recording_sample(&r, EVENT_CYCLES, 1, first, 1);
+	recording_sample(&r, EVENT_CYCLES, 1, last, 1);
+	recording_sample(&r, EVENT_CYCLES, 1, jump, 1);
+	recording_sample(&r, EVENT_CYCLES, 1, behind, 1);
+	assert_int_equal(uname(&host), 0);
+	profile = finish_with(&r, &info, NULL);
+	free(object);
+	assert_int_equal(profile_cell_count(profile), 4);
+	assert_int_equal(samples_of(profile, "0x4003d0 [plt-aarch64-bti]"), 2);
+	assert_int_equal(samples_of(profile, "puts@plt"), 1);
+	assert_int_equal(samples_of(profile, "[plt-aarch64-bti]"), 1);
+	id = profile_frame(profile, profile_stack(profile, profile_cell(profile, 0)->stack)->frame)
+		     ->function;
+	function = profile_function(profile, id);
+	assert_string_equal(profile_text(profile, function->name), "0x4003d0");
+	assert_int_equal(profile_native_code(profile, id, &vaddr, &bytes, &len, &machine, NULL), 0);
+	assert_int_equal(vaddr, 0x4003d0);
+	assert_int_equal(len, 0x40);
+	assert_memory_equal(bytes, "\x3f\x23\x03\xd5", 4); /* paciasp */
+	free(bytes);
 	profile_free(profile);
 }
 
@@ -528,6 +578,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(pairs_and_names),
+		cmocka_unit_test(functions_without_symbols),
 		cmocka_unit_test(lost_sample),
 		cmocka_unit_test(two_cpus),
 		cmocka_unit_test(fork_and_exec),

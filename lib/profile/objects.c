@@ -253,6 +253,20 @@ static int add_eval(const struct elf_symbol *symbol, void *ctx)
 	return 0;
 }
 
+/* A stripped interpreter exports the eval loop itself, but has no symbol for its cold part. */
+static void add_eval_cold(struct object *object)
+{
+	struct range *range;
+	uint64_t start, size;
+
+	if (object->eval.len != 1 || !object->elf ||
+	    !elf_cold_part(object->elf, object->eval.items[0].start, &start, &size))
+		return;
+	range = vec_push(&object->eval);
+	if (range)
+		*range = (struct range){start, start + size};
+}
+
 bool objects_is_eval(struct objects *objects, uint32_t dso, uint64_t vaddr)
 {
 	struct object *object = object_open(objects, dso);
@@ -265,6 +279,7 @@ bool objects_is_eval(struct objects *objects, uint32_t dso, uint64_t vaddr)
 			elf_each_function(object->elf, add_eval, object);
 		if (object->debug)
 			elf_each_function(object->debug, add_eval, object);
+		add_eval_cold(object);
 	}
 	for (size_t i = 0; i < object->eval.len; i++)
 		if (vaddr >= object->eval.items[i].start && vaddr < object->eval.items[i].end)

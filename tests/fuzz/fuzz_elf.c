@@ -19,7 +19,7 @@ static int ask_function(const struct elf_symbol *symbol, void *ctx)
 	if (!elf_symbol_by_name(elf, symbol->name, &found))
 		__builtin_trap();
 	elf_line(elf, symbol->vaddr + symbol->size / 2, &file, &line);
-	elf_function_range(elf, symbol->vaddr, &start, &size);
+	elf_cold_part(elf, symbol->vaddr, &start, &size);
 	return 0;
 }
 

@@ -450,6 +450,53 @@ static void ranges_are_readelfs(void **state)
 	elf_close(elf);
 }
 
+/* In a stripped library the part that gcc moved away is found where its symbol was. */
+static void cold_parts_are_where_symbols_were(void **state)
+{
+	char folder[] = "/tmp/pyperf-cold-XXXXXX", path[128];
+	uint64_t start, size;
+	struct elf_symbol hot, cold;
+	struct elf_file *elf;
+	FILE *source;
+
+	need("gcc");
+	need("strip");
+	assert_non_null(mkdtemp(folder));
+	snprintf(path, sizeof(path), "%s/f.c", folder);
+	source = fopen(path, "w");
+	assert_non_null(source);
+	fputs("void g(int) __attribute__((cold)); void h(int);\n"
+	      "int f(int a, const int *p) {\n",
+	      source);
+	for (int i = 0; i < 12; i++)
+		fprintf(source, "if (p[%d] == %d) { g(%d); a += p[%d]; } h(a);\n", i, i, i, i + 20);
+	fputs("return a; }\nint plain(int a) { h(a); return a; }\n", source);
+	fclose(source);
+	pclose(tool("cd %s && gcc -O2 -shared -fPIC -o f.so f.c && strip -o s.so f.so", folder));
+	snprintf(path, sizeof(path), "%s/f.so", folder);
+	elf = open_elf(path);
+	if (!elf_symbol_by_name(elf, "f.cold", &cold) || !elf_symbol_by_name(elf, "f", &hot)) {
+		print_message("this gcc keeps functions whole\n");
+		skip();
+	}
+	elf_close(elf);
+	snprintf(path, sizeof(path), "%s/s.so", folder);
+	elf = open_elf(path);
+	assert_false(elf_symbol_by_name(elf, "f.cold", &(struct elf_symbol){0}));
+	assert_true(elf_cold_part(elf, hot.vaddr, &start, &size));
+	assert_int_equal(start, cold.vaddr);
+	assert_int_equal(size, cold.size);
+	assert_true(elf_symbol_by_name(elf, "plain", &hot));
+	assert_false(elf_cold_part(elf, hot.vaddr, &start, &size));
+	elf_close(elf);
+	pclose(tool("rm -r %s", folder));
+	/* Whole functions of real libraries have none. */
+	elf = open_elf(libc_path);
+	assert_true(elf_symbol_by_name(elf, "qsort", &hot));
+	assert_false(elf_cold_part(elf, hot.vaddr, &start, &size));
+	elf_close(elf);
+}
+
 static const char *base_name(const char *path)
 {
 	const char *slash = strrchr(path, '/');
@@ -750,6 +797,7 @@ int main(void)
 		cmocka_unit_test(linkage_tables_elsewhere),
 		cmocka_unit_test(symbols_stay_in_their_sections),
 		cmocka_unit_test(ranges_are_readelfs),
+		cmocka_unit_test(cold_parts_are_where_symbols_were),
 		cmocka_unit_test(lines_are_addr2lines),
 		cmocka_unit_test(lines_of_separate_debug_files),
 		cmocka_unit_test(sections_are_readelfs),

@@ -51,10 +51,11 @@ static const struct view_row *row_of_line(const struct body *body, uint32_t line
 	return NULL;
 }
 
-/* Tabs become blanks, since columns are counted. */
+/* Tabs become blanks, since columns are counted: `column` is that of expanded[counted]. */
 static void add_source(struct strbuf *out, const char *text, size_t len)
 {
 	struct strbuf expanded = {0};
+	size_t column = 0, counted = 0;
 
 	while (len && (text[len - 1] == '\r' || text[len - 1] == '\n'))
 		len--;
@@ -65,9 +66,11 @@ static void add_source(struct strbuf *out, const char *text, size_t len)
 			strbuf_char(&expanded, text[i]);
 			continue;
 		}
+		column += text_width(strbuf_text(&expanded) + counted, expanded.len - counted);
 		do
 			strbuf_char(&expanded, ' ');
-		while (text_width(strbuf_text(&expanded), expanded.len) % TAB);
+		while (++column % TAB);
+		counted = expanded.len;
 	}
 	text_escape(out, strbuf_text(&expanded), expanded.len);
 	strbuf_fini(&expanded);

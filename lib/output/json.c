@@ -12,13 +12,15 @@
  * can be compared by lines.
  */
 
+/* NULL when memory runs out. */
 static json_t *text_value(const char *text)
 {
 	struct strbuf utf8 = {0};
-	json_t *value;
+	json_t *value = NULL;
 
 	text_repair(&utf8, text, strlen(text));
-	value = json_stringn(strbuf_text(&utf8), utf8.len);
+	if (!strbuf_failed(&utf8))
+		value = json_stringn(strbuf_text(&utf8), utf8.len);
 	strbuf_fini(&utf8);
 	return value;
 }
@@ -42,6 +44,8 @@ static void set_named(json_t *object, int *rc, const char *key, json_t *value)
 
 	text_repair(&utf8, key, strlen(key));
 	set(object, rc, strbuf_text(&utf8), value);
+	if (strbuf_failed(&utf8))
+		*rc = -1;
 	strbuf_fini(&utf8);
 }
 

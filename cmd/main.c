@@ -5,6 +5,7 @@
 
 static const char *const record_examples[] = {
 	"pyperf record -- python3 train.py",
+	"pyperf record -p 4711 --duration 30",
 	"pyperf record -e cycles,cache-misses -F 4999 -o train.data -- python3 train.py",
 	NULL,
 };
@@ -31,8 +32,9 @@ static const char *const export_examples[] = {
 static const char *const no_examples[] = {NULL};
 
 const struct command commands[] = {
-	{"record", "[OPTIONS] [--] COMMAND [ARG...]", "run a program and sample it", cmd_record,
-	 record_options, record_examples},
+	{"record", "[OPTIONS] [--] [COMMAND [ARG...]]",
+	 "run a program, or attach to what runs, and sample it", cmd_record, record_options,
+	 record_examples},
 	{"report", "[OPTIONS]", "rank functions by the time and the events they took", cmd_report,
 	 report_options, report_examples},
 	{"annotate", "[OPTIONS] [FUNCTION | FILE:LINE | GLOB]",

@@ -4,6 +4,7 @@
 #include "base/text.h"
 #include "record/child.h"
 #include "record/recorder.h"
+#include "record/target.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -12,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/signalfd.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -22,11 +24,20 @@
 
 static struct {
 	char **events;
+	char *pids, *tids, *cpus, *user, *duration;
 	char *frequency, *period, *output, *call_graph, *python, *pages;
-	int fp, zstd_level, delay_ms, quiet, verbose;
+	int everything, fp, zstd_level, delay_ms, quiet, verbose;
 } given = {.zstd_level = 1};
 
 const struct poptOption record_options[] = {
+	{"pid", 'p', POPT_ARG_STRING, &given.pids, 0,
+	 "attach to running processes and all their threads", "PID[,PID...]"},
+	{"tid", 't', POPT_ARG_STRING, &given.tids, 0, "attach to single threads", "TID[,TID...]"},
+	{"all-cpus", 'a', POPT_ARG_NONE, &given.everything, 0, "everything that runs", NULL},
+	{"cpu", 'C', POPT_ARG_STRING, &given.cpus, 0, "everything that runs on these CPUs", "CPUS"},
+	{"uid", 'u', POPT_ARG_STRING, &given.user, 0, "attach to the processes of a user", "USER"},
+	{"duration", '\0', POPT_ARG_STRING, &given.duration, 0, "end after that many seconds",
+	 "SEC"},
 	{"event", 'e', POPT_ARG_ARGV, &given.events, 0,
 	 "events to sample (default: cycles); {a,b} is a group", "EVENT[,EVENT...]"},
 	{"freq", 'F', POPT_ARG_STRING, &given.frequency, 0,
@@ -45,7 +56,7 @@ const struct poptOption record_options[] = {
 	{"compression-level", 'z', POPT_ARG_INT, &given.zstd_level, 0,
 	 "zstd level; 0 writes plain records (default: 1)", "LEVEL"},
 	{"delay", 'D', POPT_ARG_INT, &given.delay_ms, 0,
-	 "start sampling that long after the program", "MS"},
+	 "start sampling that long after the program, or after attaching", "MS"},
 	{"quiet", 'q', POPT_ARG_NONE, &given.quiet, 0, "warnings and errors only", NULL},
 	{"verbose", 'v', POPT_ARG_NONE, &given.verbose, 0, "say more", NULL},
 	POPT_TABLEEND,
@@ -84,6 +95,24 @@ static int parse_number(const char *text, uint64_t *value)
 	errno = 0;
 	*value = strtoull(text, &end, 10);
 	return errno || *end || !*value ? -1 : 0;
+}
+
+/* "1.5": digits with at most one point. */
+static int parse_seconds(const char *text, uint64_t *us)
+{
+	size_t whole = strspn(text, "0123456789");
+	size_t point = text[whole] == '.';
+	size_t part = strspn(text + whole + point, "0123456789");
+	uint64_t seconds = 0, unit = 100000, rest = 0;
+
+	if (whole + part == 0 || text[whole + point + part] || whole > 9)
+		return -1;
+	for (size_t i = 0; i < whole; i++)
+		seconds = 10 * seconds + (uint64_t)(text[i] - '0');
+	for (size_t i = 0; i < part; i++, unit /= 10)
+		rest += unit * (uint64_t)(text[whole + point + i] - '0');
+	*us = 1000000 * seconds + rest;
+	return *us ? 0 : -1;
 }
 
 /* "512" pages, or a size such as "2M"; rounded up to a power of two. */
@@ -174,14 +203,17 @@ static int set_options(const struct command *command, struct recorder_options *o
 	return 0;
 }
 
-/* The program that is recorded, seen from the signals that come. */
-struct target {
-	pid_t pid;
+/* What ends a recording: our program, if there is one, signals, or time. */
+struct session {
+	pid_t pid; /* -1: attached, without a program */
 	int signal_fd;
 	bool ended, told; /* reaped; a signal asked it to end */
+	bool stopped;	  /* without a program: by a signal or by time */
+	bool timed_out;	  /* --duration is over */
 	int wait_status;
 	unsigned int interrupts;
-	uint64_t give_up_ns; /* after SIGTERM: when the recording ends without it */
+	uint64_t duration_us; /* 0: as long as the program or the targets run */
+	uint64_t give_up_ns;  /* after SIGTERM: when the recording ends without it */
 };
 
 static uint64_t now_ns(void)
@@ -202,6 +234,7 @@ static int open_signals(void)
 	sigaddset(&set, SIGQUIT);
 	sigaddset(&set, SIGTERM);
 	sigaddset(&set, SIGHUP);
+	sigaddset(&set, SIGALRM);
 	sigprocmask(SIG_BLOCK, &set, NULL);
 	/* A file that grew to its limit is a failed write, not our end. */
 	sigemptyset(&unread);
@@ -213,74 +246,102 @@ static int open_signals(void)
 /*
  * A signal from the terminal's keys reached the program as well (it shares our process group), one
  * that was sent to us alone is passed on. The first Ctrl-C leaves it to the program how it ends and
- * records that, too; a second and a third insist.
+ * records that, too; a second and a third insist. What runs without us is never signalled: the
+ * recording ends, and it goes on.
  */
-static void on_signal(struct target *target, const struct signalfd_siginfo *info)
+static void on_signal(struct session *session, const struct signalfd_siginfo *info)
 {
 	static const int insist[] = {SIGTERM, SIGKILL};
 	int sig = (int)info->ssi_signo;
 
 	if (sig == SIGCHLD)
 		return;
-	target->told = true;
-	if (sig == SIGTERM || sig == SIGHUP) {
-		target->give_up_ns = now_ns() + TERM_GRACE_MS * 1000000ull;
-		kill(target->pid, sig);
+	if (sig == SIGALRM)
+		session->timed_out = true;
+	if (session->pid < 0) {
+		session->stopped = true;
 		return;
 	}
-	if (target->interrupts == 0) {
-		if (info->ssi_code != SI_KERNEL)
-			kill(target->pid, sig);
-	} else {
-		kill(target->pid, insist[target->interrupts > 1]);
+	session->told = true;
+	if (sig == SIGTERM || sig == SIGHUP || sig == SIGALRM) {
+		session->give_up_ns = now_ns() + TERM_GRACE_MS * 1000000ull;
+		kill(session->pid, sig == SIGALRM ? SIGTERM : sig);
+		return;
 	}
-	target->interrupts++;
+	if (session->interrupts == 0) {
+		if (info->ssi_code != SI_KERNEL)
+			kill(session->pid, sig);
+	} else {
+		kill(session->pid, insist[session->interrupts > 1]);
+	}
+	session->interrupts++;
 }
 
 static bool on_wake(void *ctx)
 {
-	struct target *target = ctx;
+	struct session *session = ctx;
 	struct signalfd_siginfo info;
 
-	while (read(target->signal_fd, &info, sizeof(info)) == sizeof(info))
-		if (!target->ended)
-			on_signal(target, &info);
-	if (!target->ended && waitpid(target->pid, &target->wait_status, WNOHANG) == target->pid)
-		target->ended = true;
-	return target->ended || (target->give_up_ns && now_ns() >= target->give_up_ns);
+	while (read(session->signal_fd, &info, sizeof(info)) == sizeof(info))
+		if (!session->ended)
+			on_signal(session, &info);
+	if (session->pid < 0)
+		return session->stopped;
+	if (!session->ended &&
+	    waitpid(session->pid, &session->wait_status, WNOHANG) == session->pid)
+		session->ended = true;
+	return session->ended || (session->give_up_ns && now_ns() >= session->give_up_ns);
 }
 
 /* When the recording had to end first: the program is not to suffer for it. */
-static void wait_for(struct target *target)
+static void wait_for(struct session *session)
 {
-	struct pollfd fd = {.fd = target->signal_fd, .events = POLLIN};
+	struct pollfd fd = {.fd = session->signal_fd, .events = POLLIN};
 
-	while (!on_wake(target))
+	while (session->pid > 0 && !on_wake(session))
 		poll(&fd, 1, 250);
 }
 
-static int shell_status(const struct target *target)
+/* --duration comes as a signal, too. */
+static void start_timer(uint64_t duration_us)
 {
-	if (!target->ended)
-		return 128 + SIGTERM;
-	if (WIFSIGNALED(target->wait_status))
-		return 128 + WTERMSIG(target->wait_status);
-	return WEXITSTATUS(target->wait_status);
+	struct itimerval timer = {
+		.it_value = {.tv_sec = (time_t)(duration_us / 1000000),
+			     .tv_usec = (suseconds_t)(duration_us % 1000000)},
+	};
+
+	setitimer(ITIMER_REAL, &timer, NULL);
 }
 
-static void say_what_happened(const struct target *target, const char *name,
+static int shell_status(const struct session *session)
+{
+	if (session->pid < 0)
+		return 0;
+	if (!session->ended)
+		return session->timed_out ? 0 : 128 + SIGTERM;
+	/* It ended because we were told to end it then. */
+	if (session->timed_out && WIFSIGNALED(session->wait_status) &&
+	    WTERMSIG(session->wait_status) == SIGTERM)
+		return 0;
+	if (WIFSIGNALED(session->wait_status))
+		return 128 + WTERMSIG(session->wait_status);
+	return WEXITSTATUS(session->wait_status);
+}
+
+static void say_what_happened(const struct session *session, const char *name,
 			      const struct recorder_options *options,
 			      const struct recorder_result *result)
 {
-	if (!target->ended)
+	if (session->pid > 0 && !session->ended)
 		log_warn("%s did not end within %d ms of SIGTERM; the recording ends here", name,
 			 TERM_GRACE_MS);
-	else if (WIFSIGNALED(target->wait_status) && !target->told)
-		log_warn("%s was killed by signal %d (%s)", name, WTERMSIG(target->wait_status),
-			 strsignal(WTERMSIG(target->wait_status)));
+	else if (session->pid > 0 && WIFSIGNALED(session->wait_status) && !session->told)
+		log_warn("%s was killed by signal %d (%s)", name, WTERMSIG(session->wait_status),
+			 strsignal(WTERMSIG(session->wait_status)));
 	if (!result->samples)
-		log_warn("no samples: the program used too little CPU time, or its events did not "
-			 "occur; a higher -F or a smaller -c takes more");
+		log_warn("no samples: %s used too little CPU time, or its events did not "
+			 "occur; a higher -F or a smaller -c takes more",
+			 result->target[0] ? result->target : "the program");
 	else if (!result->pythons && !result->unknown_pythons &&
 		 options->python != RECORDER_PYTHON_OFF)
 		log_info("no CPython was found in what ran: the recording has native functions "
@@ -310,69 +371,115 @@ static void say_result(const struct recorder_options *options, const struct reco
 	strbuf_fini(&path);
 }
 
-/* Between a held program and its end. Returns the status to exit with. */
+/* Between a held program and its end, or from attaching to detaching. Returns the status to exit
+ * with. */
 static int run(struct recorder *recorder, struct child *child,
-	       const struct recorder_options *options, struct target *target)
+	       const struct recorder_options *options, const struct recorder_target *target,
+	       struct session *session)
 {
-	const char *name = options->command[0];
+	const char *name = options->command ? options->command[0] : NULL;
 	struct recorder_result result = {0};
 	struct err err = {0};
 	int ret, status;
 
-	ret = recorder_open(recorder, child->pid, &err);
+	ret = recorder_open(recorder, target, &err);
 	if (ret)
 		return command_fail(&err);
-	ret = child_start(child, name, &err);
+	ret = name ? child_start(child, name, &err) : 0;
 	if (ret) {
 		command_fail(&err);
 		return ret == ERR_NOT_FOUND ? 127 : 126;
 	}
-	ret = recorder_run(recorder, target->signal_fd, on_wake, target, &err);
+	if (session->duration_us)
+		start_timer(session->duration_us + (uint64_t)options->delay_ms * 1000);
+	ret = recorder_run(recorder, session->signal_fd, on_wake, session, &err);
 	if (ret)
 		command_fail(&err);
-	status = recorder_close(recorder, target->ended ? shell_status(target) : -1, &result, &err);
+	status = recorder_close(recorder, name && session->ended ? shell_status(session) : -1,
+				&result, &err);
 	if (status && !ret)
 		command_fail(&err);
-	if (ret)
-		wait_for(target);
-	say_what_happened(target, name, options, &result);
+	/* A failed recording, or one whose target ended before the program. */
+	wait_for(session);
+	say_what_happened(session, name, options, &result);
 	say_result(options, &result);
-	if (shell_status(target))
-		return shell_status(target);
+	if (shell_status(session))
+		return shell_status(session);
 	return ret || status ? 1 : 0;
 }
 
-static int record(const struct recorder_options *options)
+static int record(const struct recorder_options *options, struct recorder_target *target,
+		  uint64_t duration_us)
 {
 	struct recorder *recorder = NULL;
 	struct child child = {.pid = -1, .go_fd = -1, .error_fd = -1};
-	struct target target = {.pid = -1, .signal_fd = -1};
+	struct session session = {.pid = -1, .signal_fd = -1, .duration_us = duration_us};
+	struct recorder_task *task;
 	struct err err = {0};
-	int status = child_check(options->command[0], &err);
+	int status = options->command ? child_check(options->command[0], &err) : 0;
 
 	if (status) {
 		command_fail(&err);
 		return status == ERR_NOT_FOUND ? 127 : 126;
 	}
-	if (recorder_new(&recorder, options, &err) < 0 ||
-	    child_hold(&child, options->command, recorder_environment(recorder), &err) < 0) {
+	status = recorder_new(&recorder, options, &err);
+	if (!status && options->command)
+		status = child_hold(&child, options->command, recorder_environment(recorder), &err);
+	if (!status && target->kind == RECORDER_COMMAND) {
+		task = vec_push(&target->tasks);
+		if (task)
+			task->pid = task->tid = child.pid;
+		else
+			status = err_nomem(&err);
+	}
+	if (status) {
+		child_drop(&child);
 		recorder_free(recorder);
 		return command_fail(&err);
 	}
-	target.pid = child.pid;
-	target.signal_fd = open_signals();
-	status = run(recorder, &child, options, &target);
+	session.pid = child.pid;
+	session.signal_fd = open_signals();
+	status = run(recorder, &child, options, target, &session);
 	child_drop(&child);
 	recorder_free(recorder);
-	close(target.signal_fd);
+	close(session.signal_fd);
 	return status;
+}
+
+/* What -p, -t, -u, -a and -C name; a command otherwise. */
+static int set_target(const struct command *command, const struct recorder_options *options,
+		      struct recorder_target *target)
+{
+	bool cpus = given.everything || given.cpus;
+	int ways = !!given.pids + !!given.tids + !!given.user + cpus, ret = 0;
+	struct err err = {0};
+
+	if (!ways && !options->command)
+		return command_usage(command, "what is to be recorded? For example: pyperf record "
+					      "-- python3 train.py, or pyperf record -p PID");
+	if (ways > 1)
+		return command_usage(command, "-p, -t, -u and -a (or -C) exclude each other");
+	if (!ways)
+		return 0;
+	target->kind = cpus ? RECORDER_CPUS : given.tids ? RECORDER_THREADS : RECORDER_PROCESSES;
+	if (given.pids)
+		ret = target_add_ids(target, given.pids, &err);
+	else if (given.tids)
+		ret = target_add_ids(target, given.tids, &err);
+	else if (given.user)
+		ret = target_add_user(target, given.user, &err);
+	else if (given.cpus)
+		ret = target_add_cpus(target, given.cpus, &err);
+	return ret ? command_fail(&err) : 0;
 }
 
 int cmd_record(int argc, const char **argv)
 {
 	const struct command *command = command_find("record");
 	struct recorder_options options = {0};
+	struct recorder_target target = {0};
 	struct event_list events = {0};
+	uint64_t duration_us = 0;
 	static const char *const default_events[] = {DEFAULT_EVENT, NULL};
 	const char **line = calloc((size_t)argc + 2, sizeof(*line)); /* "pyperf record ..." */
 	const char *const *wanted;
@@ -395,12 +502,12 @@ int cmd_record(int argc, const char **argv)
 	options.events = &events;
 	options.argv = line;
 	options.command = (const char *const *)poptGetArgs(context);
-	if (!options.command)
-		status = command_usage(command,
-				       "what is to be recorded? For example: pyperf record "
-				       "-- python3 train.py");
-	else
-		status = set_options(command, &options);
+	status = set_options(command, &options);
+	if (!status && given.duration && parse_seconds(given.duration, &duration_us) < 0)
+		status = command_usage(command, "--duration takes seconds, not '%s'",
+				       given.duration);
+	if (!status)
+		status = set_target(command, &options, &target);
 	wanted = given.events ? (const char *const *)given.events : default_events;
 	for (; !status && *wanted; wanted++)
 		if (event_parse(&events, *wanted, &err) < 0)
@@ -408,7 +515,8 @@ int cmd_record(int argc, const char **argv)
 	if (!status && event_list_probe(&events, &err) < 0)
 		status = command_fail(&err);
 	if (!status)
-		status = record(&options);
+		status = record(&options, &target, duration_us);
+	target_fini(&target);
 	event_list_fini(&events);
 	poptFreeContext(context);
 	free(line);

@@ -41,6 +41,25 @@ static void join_versions(const json_t *pythons, struct strbuf *out)
 	}
 }
 
+/* What was recorded: a command, or what ran already, perhaps as long as a command. */
+static int join_target(struct profile *profile, const json_t *meta, struct err *err)
+{
+	const char *command = json_string_value(json_object_get(meta, "command"));
+	const char *target = json_string_value(json_object_get(meta, "target"));
+	struct strbuf words = {0};
+	int rc;
+
+	if (!target)
+		return keep(profile, command, &profile->summary.command, err);
+	strbuf_printf(&words, "attached to %s%s%s", target, command ? " during " : "",
+		      command ? command : "");
+	rc = strbuf_failed(&words)
+		     ? err_nomem(err)
+		     : keep(profile, strbuf_text(&words), &profile->summary.command, err);
+	strbuf_fini(&words);
+	return rc;
+}
+
 static int read_json(struct profile *profile, struct bytes text, struct err *err)
 {
 	struct profile_summary *summary = &profile->summary;
@@ -59,8 +78,7 @@ static int read_json(struct profile *profile, struct bytes text, struct err *err
 		     : keep(profile, strbuf_text(&versions), &summary->python_version, err);
 	strbuf_fini(&versions);
 	if (rc == 0)
-		rc = keep(profile, json_string_value(json_object_get(meta, "command")),
-			  &summary->command, err);
+		rc = join_target(profile, meta, err);
 	if (rc == 0)
 		rc = keep(profile, json_string_value(json_object_get(meta, "engine")),
 			  &summary->engine, err);

@@ -22,7 +22,7 @@ static bool is_tracepoint(const struct perf_event_attr *attr)
 }
 
 void attr_sampled(struct perf_event_attr *attr, const struct event_spec *spec,
-		  const struct recorder_options *options)
+		  const struct recorder_options *options, enum recorder_target_kind kind)
 {
 	*attr = spec->attr;
 	common(attr);
@@ -39,13 +39,15 @@ void attr_sampled(struct perf_event_attr *attr, const struct event_spec *spec,
 		attr->freq = 1;
 		attr->sample_freq = options->frequency;
 	}
-	attr->inherit = 1;
+	attr->inherit = kind != RECORDER_CPUS;
+	/* Cycles do not count while a CPU idles; nor does what stands in for them. */
+	attr->exclude_idle = spec->fallback;
 	/* Only leaders are switched; members count while their leader does. */
 	attr->disabled = spec->leader;
-	attr->enable_on_exec = spec->leader && options->delay_ms == 0;
+	attr->enable_on_exec = spec->leader && kind == RECORDER_COMMAND && options->delay_ms == 0;
 }
 
-void attr_sideband(struct perf_event_attr *attr, const struct recorder_options *options)
+void attr_sideband(struct perf_event_attr *attr, enum recorder_target_kind kind)
 {
 	memset(attr, 0, sizeof(*attr));
 	attr->type = PERF_TYPE_SOFTWARE;
@@ -54,11 +56,21 @@ void attr_sideband(struct perf_event_attr *attr, const struct recorder_options *
 	attr->sample_period = 1;
 	attr->mmap = attr->mmap2 = attr->comm = attr->comm_exec = attr->task = 1;
 	attr->build_id = 1;
-	attr->inherit = 1;
-	attr->disabled = 0;
+	attr->inherit = kind != RECORDER_CPUS;
 	attr->exclude_kernel = 1; /* it counts nothing: this keeps it open to ordinary users */
 	attr->watermark = 1;
 	attr->wakeup_watermark = 1;
+}
+
+void attr_anchor(struct perf_event_attr *attr, size_t watermark)
+{
+	memset(attr, 0, sizeof(*attr));
+	attr->type = PERF_TYPE_SOFTWARE;
+	attr->config = PERF_COUNT_SW_DUMMY;
+	common(attr);
+	attr->exclude_kernel = 1;
+	attr->watermark = 1;
+	attr->wakeup_watermark = (uint32_t)watermark;
 }
 
 void attr_python(struct perf_event_attr *attr)

@@ -6,15 +6,19 @@
 #include <linux/perf_event.h>
 
 /*
- * The three kinds of events in a recording. All carry PERF_SAMPLE_IDENTIFIER, since their layouts
+ * The kinds of events in a recording. All carry PERF_SAMPLE_IDENTIFIER, since their layouts
  * differ, and the monotonic clock, so that jitdumps and other traces can be aligned.
  */
 
-/* An event that the user asked for: sampled, inherited, started by exec. */
+/* An event that the user asked for: sampled; of tasks it is inherited, of a command started by its
+ * exec. */
 void attr_sampled(struct perf_event_attr *attr, const struct event_spec *spec,
-		  const struct recorder_options *options);
+		  const struct recorder_options *options, enum recorder_target_kind kind);
 /* Maps, names, forks and exits, in a ring of its own that wakes the reader at once. */
-void attr_sideband(struct perf_event_attr *attr, const struct recorder_options *options);
+void attr_sideband(struct perf_event_attr *attr, enum recorder_target_kind kind);
+/* Owns a ring that others write to, which wakes its reader every `watermark` bytes. It is opened
+ * for ourselves and writes nothing. */
+void attr_anchor(struct perf_event_attr *attr, size_t watermark);
 /* The walker's frames; opened for a CPU, written to by bpf_perf_event_output() only. */
 void attr_python(struct perf_event_attr *attr);
 

@@ -4,6 +4,7 @@
 #include "base/log.h"
 #include "base/strbuf.h"
 #include "base/vec.h"
+#include "record/synth.h"
 
 #include <elf.h>
 #include <linux/perf_event.h>
@@ -14,37 +15,6 @@
 #define KERNEL_NAME "[kernel.kallsyms]"
 #define SYMBOLS "/proc/kallsyms"
 #define TEXT_LINES 10000
-
-/* PERF_RECORD_MMAP of pid -1 with the trailer that all our events share. */
-static int store_map(struct data_writer *writer, uint64_t id, uint64_t start, uint64_t len,
-		     uint64_t pgoff, const char *name, struct err *err)
-{
-	struct strbuf record = {0};
-	struct perf_event_header *header;
-	int ret;
-
-	strbuf_extend(&record, sizeof(*header));
-	strbuf_u32(&record, UINT32_MAX);
-	strbuf_u32(&record, 0);
-	strbuf_u64(&record, start);
-	strbuf_u64(&record, len);
-	strbuf_u64(&record, pgoff);
-	strbuf_add(&record, name, strlen(name) + 1);
-	strbuf_pad(&record, sizeof(uint64_t));
-	strbuf_u64(&record, 0); /* pid, tid */
-	strbuf_u64(&record, 0); /* time: before everything */
-	strbuf_u64(&record, 0); /* cpu */
-	strbuf_u64(&record, id);
-	if (strbuf_failed(&record))
-		return err_nomem(err);
-	header = (struct perf_event_header *)record.buf;
-	header->type = PERF_RECORD_MMAP;
-	header->misc = PERF_RECORD_MISC_KERNEL;
-	header->size = (uint16_t)record.len;
-	ret = data_write(writer, record.buf, record.len, err);
-	strbuf_fini(&record);
-	return ret;
-}
 
 /* Address of the kernel's text, or 0. The file has a hundred thousand lines, sorted by address: its
  * beginning is enough, and takes no tenth of a second. */
@@ -104,7 +74,7 @@ static void read_modules(struct modules *modules)
 	strbuf_fini(&text);
 }
 
-int kernel_store_maps(struct data_writer *writer, uint64_t id, struct err *err)
+int kernel_store_maps(const struct synth *synth, struct err *err)
 {
 	uint64_t start = text_start(), end = UINT64_MAX;
 	struct modules modules = {0};
@@ -121,10 +91,10 @@ int kernel_store_maps(struct data_writer *writer, uint64_t id, struct err *err)
 		if (modules.items[i].start > start && modules.items[i].start < end)
 			end = modules.items[i].start;
 	/* perf writes the address of the reference symbol as pgoff, and its name in the name. */
-	ret = store_map(writer, id, start, end - start, start, KERNEL_NAME "_text", err);
+	ret = synth_kernel_map(synth, start, end - start, start, KERNEL_NAME "_text", err);
 	for (size_t i = 0; !ret && i < modules.len; i++)
-		ret = store_map(writer, id, modules.items[i].start, modules.items[i].size, 0,
-				modules.items[i].name, err);
+		ret = synth_kernel_map(synth, modules.items[i].start, modules.items[i].size, 0,
+				       modules.items[i].name, err);
 	vec_fini(&modules);
 	return ret;
 }

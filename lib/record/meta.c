@@ -79,7 +79,10 @@ int meta_store(struct data_writer *writer, const struct recorder_options *option
 	for (size_t i = 0; i < options->events->len; i++)
 		json_array_append_new(events, text(options->events->items[i].name));
 	json_object_set_new(root, "pyperf", text(PYPERF_VERSION));
-	json_object_set_new(root, "command", text(command ? command : ""));
+	if (command)
+		json_object_set_new(root, "command", text(command));
+	if (result->target[0])
+		json_object_set_new(root, "target", text(result->target));
 	json_object_set_new(root, "argv", texts(options->command));
 	json_object_set_new(root, "engine", text(engine_names[engine]));
 	json_object_set_new(root, "pythons", pythons_array);

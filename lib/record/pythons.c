@@ -6,11 +6,11 @@
 #include "base/vec.h"
 #include "perfmap/code.h"
 #include "perfmap/engine.h"
+#include "perfmap/frames.h"
 #include "perfmap/perfmap.h"
 #include "perfmap/runtime.h"
 #include "perfmap/source.h"
 #include "process/proc.h"
-#include "record/channel.h"
 
 #include <limits.h>
 #include <stdio.h>
@@ -29,8 +29,9 @@ struct tracked {
 	} state;
 	pid_t pid, ns_pid;
 	uid_t uid;
-	bool jit;     /* has executable memory without a file: may have a perf map */
-	uint32_t cwd; /* string */
+	bool jit;	/* has executable memory without a file: may have a perf map */
+	bool elsewhere; /* sees another tree of files than we do */
+	uint32_t cwd;	/* string */
 	struct py_process process;
 };
 
@@ -51,6 +52,7 @@ struct pythons {
 		VEC_OF(struct tracked)
 	} processes;
 	struct map by_pid; /* pid -> index + 1 */
+	struct map origin; /* file name of code -> pid that it was first read from */
 	struct {
 		VEC_OF(struct interpreter)
 	} interpreters;
@@ -137,25 +139,23 @@ void pythons_free(struct pythons *pythons)
 	vec_fini(&pythons->processes);
 	vec_fini(&pythons->interpreters);
 	map_fini(&pythons->by_pid);
+	map_fini(&pythons->origin);
 	free(pythons);
 }
 
-int pythons_attach(struct pythons *pythons, const struct channels *channels, struct err *err)
+bool pythons_walk(const struct pythons *pythons)
 {
-	int ret = 0;
+	return pythons->engine != NULL;
+}
 
-	if (!pythons->engine)
-		return 0;
-	for (size_t i = 0; !ret && i < channels->len; i++) {
-		const struct channel *channel = &channels->items[i];
+int pythons_output(struct pythons *pythons, int cpu, int fd, struct err *err)
+{
+	return py_engine_set_output(pythons->engine, cpu, fd, err);
+}
 
-		ret = py_engine_set_output(pythons->engine, channel->cpu, channel->python_fd, err);
-		for (size_t e = 0; !ret && e < channels->sampled; e++)
-			ret = py_engine_attach(
-				pythons->engine, channel->fds[e],
-				channels->events[e].attr.type == PERF_TYPE_TRACEPOINT, err);
-	}
-	return ret;
+int pythons_attach(struct pythons *pythons, int fd, bool tracepoint, struct err *err)
+{
+	return pythons->engine ? py_engine_attach(pythons->engine, fd, tracepoint, err) : 0;
 }
 
 static struct tracked *find(struct pythons *pythons, pid_t pid)
@@ -182,6 +182,24 @@ static struct tracked *track(struct pythons *pythons, pid_t pid)
 	return tracked;
 }
 
+static bool same_file(const char *a, const char *b)
+{
+	struct stat sa, sb;
+
+	return stat(a, &sa) == 0 && stat(b, &sb) == 0 && sa.st_dev == sb.st_dev &&
+	       sa.st_ino == sb.st_ino;
+}
+
+/* In a container, or behind a chroot. */
+static bool has_other_tree(pid_t pid)
+{
+	char mounts[64], root[64];
+
+	snprintf(mounts, sizeof(mounts), "/proc/%d/ns/mnt", (int)pid);
+	snprintf(root, sizeof(root), "/proc/%d/root", (int)pid);
+	return !same_file(mounts, "/proc/self/ns/mnt") || !same_file(root, "/proc/self/root");
+}
+
 /* Facts that are gone with the process. */
 static void note_process(struct pythons *pythons, struct tracked *tracked)
 {
@@ -197,6 +215,7 @@ static void note_process(struct pythons *pythons, struct tracked *tracked)
 	len = readlink(path, cwd, sizeof(cwd));
 	if (len > 0 && (size_t)len < sizeof(cwd))
 		tracked->cwd = intern_add(&pythons->strings, cwd, (size_t)len);
+	tracked->elsewhere = has_other_tree(tracked->pid);
 }
 
 static void note_interpreter(struct pythons *pythons, const struct runtime_info *info)
@@ -305,12 +324,31 @@ static bool cover_all(struct pythons *pythons)
 	return true;
 }
 
+/* Which process a source is to be looked for with. */
+static void note_origin(struct pythons *pythons, int index, uint32_t pid)
+{
+	const struct py_code *code = py_codes_get(pythons->codes, index);
+	bool added = false;
+	uint64_t *origin = code ? map_put(&pythons->origin, code->filename, &added) : NULL;
+
+	if (added)
+		*origin = pid;
+}
+
 void pythons_code(struct pythons *pythons, struct bytes raw)
 {
+	struct py_raw_code head;
 	struct err err = {0};
 
+	if (bytes_left(&raw) >= sizeof(head))
+		memcpy(&head, raw.at, sizeof(head));
 	if (py_codes_add_raw(pythons->codes, raw, &err) < 0)
 		log_debug("a code object is left out: %s", err.text);
+	else
+		note_origin(
+			pythons,
+			py_codes_find(pythons->codes, head.lineage, head.code, head.fingerprint),
+			head.pid);
 }
 
 int pythons_request_fd(const struct pythons *pythons)
@@ -343,7 +381,10 @@ static void answer(const struct py_code_request *request, void *ctx)
 	}
 	index = py_codes_find(pythons->codes, request->lineage, request->code,
 			      request->fingerprint);
-	if (index >= 0 && cover_all(pythons))
+	if (index < 0)
+		return;
+	note_origin(pythons, index, request->pid);
+	if (cover_all(pythons))
 		pythons->read_here.items[index] = 1;
 }
 
@@ -353,34 +394,25 @@ void pythons_requests(struct pythons *pythons)
 		py_engine_requests(pythons->engine, answer, pythons);
 }
 
-/* Reads each source once, looking up relative names where the Pythons ran. */
+/* Reads each source once, as the process saw it that its code was read from: its own tree where it
+ * is another one and the process still runs, its working directory for relative names. */
 static void read_sources(struct pythons *pythons, struct sources *sources)
 {
-	struct map done = {0};
-	size_t count = py_codes_count(pythons->codes);
+	uint64_t name, *pid;
+	size_t at = 0;
 
-	for (size_t i = 0; i < count; i++) {
-		const struct py_code *code = py_codes_get(pythons->codes, (int)i);
-		const char *name = intern_text(&pythons->strings, code->filename, NULL);
-		bool added = false;
-		int ret = 0;
+	while (map_next(&pythons->origin, &at, &name, &pid)) {
+		const struct tracked *tracked = find(pythons, (pid_t)*pid);
+		const char *cwd = "/";
+		char root[32] = "";
 
-		map_put(&done, code->filename, &added);
-		if (!added || !*name)
-			continue;
-		if (name[0] == '/') {
-			ret = sources_read(sources, name, "", "/", NULL);
-			continue;
-		}
-		for (size_t p = 0; ret <= 0 && p < pythons->processes.len; p++) {
-			uint32_t cwd = pythons->processes.items[p].cwd;
-
-			if (cwd && (!p || cwd != pythons->processes.items[p - 1].cwd))
-				ret = sources_read(sources, name, "",
-						   intern_text(&pythons->strings, cwd, NULL), NULL);
-		}
+		if (tracked && tracked->cwd)
+			cwd = intern_text(&pythons->strings, tracked->cwd, NULL);
+		if (tracked && tracked->elsewhere)
+			snprintf(root, sizeof(root), "/proc/%d/root", (int)*pid);
+		sources_read(sources, intern_text(&pythons->strings, (uint32_t)name, NULL), root,
+			     cwd, NULL);
 	}
-	map_fini(&done);
 }
 
 static int store_sources(struct pythons *pythons, struct data_writer *writer, struct err *err)

@@ -28,9 +28,11 @@ struct pythons_stats {
 int pythons_new(struct pythons **pythons, enum recorder_python *python, struct err *err);
 void pythons_free(struct pythons *pythons);
 
-struct channels;
-/* Gives the engine its outputs and attaches it to every sampled event. */
-int pythons_attach(struct pythons *pythons, const struct channels *channels, struct err *err);
+/* Does an engine walk frames? Then it needs an output on each CPU, and to be attached to every
+ * sampled event. */
+bool pythons_walk(const struct pythons *pythons);
+int pythons_output(struct pythons *pythons, int cpu, int fd, struct err *err);
+int pythons_attach(struct pythons *pythons, int fd, bool tracepoint, struct err *err);
 
 /* Side-band, in the order in which it comes. */
 void pythons_mmap(struct pythons *pythons, pid_t pid, const char *path, bool anonymous_code);

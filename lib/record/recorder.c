@@ -4,9 +4,11 @@
 #include "base/map.h"
 #include "perfmap/frames.h"
 #include "record/channel.h"
+#include "record/existing.h"
 #include "record/kernel.h"
 #include "record/meta.h"
 #include "record/pythons.h"
+#include "record/target.h"
 #include "ring/record.h"
 #include "symbol/elf.h"
 
@@ -19,6 +21,7 @@
 #include <sys/epoll.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -40,6 +43,7 @@ enum source_kind {
 
 struct recorder {
 	const struct recorder_options *options;
+	const struct recorder_target *target;
 	enum recorder_python engine;
 	struct pythons *pythons;
 	struct channels channels;
@@ -53,6 +57,9 @@ struct recorder {
 	int epoll_fd;
 	bool kept_old; /* PATH.old holds what was there before */
 	bool created;
+	struct {
+		VEC_OF(int)
+	} ends; /* pidfds: readable when a target has ended */
 	struct {
 		VEC_OF(uint32_t)
 	} frames_before; /* by channel: tid whose frames lie directly before, or 0 */
@@ -134,9 +141,30 @@ static int watch_all(struct recorder *recorder, struct err *err)
 			return err_nomem(err);
 		ret = watch(recorder, channel->sideband_fd, SOURCE_SIDEBAND, i, err);
 		if (!ret)
-			ret = watch(recorder, channel->fds[0], SOURCE_SAMPLES, i, err);
+			ret = watch(recorder, channel->samples_fd, SOURCE_SAMPLES, i, err);
 	}
 	return ret;
+}
+
+/* So that the end of a target is seen at once. Without pidfds (before Linux 5.3) it is seen when
+ * the recorder next looks. */
+static void watch_ends(struct recorder *recorder)
+{
+	const struct recorder_target *target = recorder->target;
+
+	for (size_t i = 0; target->kind == RECORDER_PROCESSES && i < target->tasks.len; i++) {
+		struct epoll_event event = {
+			.events = EPOLLIN | EPOLLONESHOT,
+			.data.u64 = SOURCE_WAKE,
+		};
+		int *fd = vec_push(&recorder->ends);
+
+		if (!fd)
+			return;
+		*fd = (int)syscall(SYS_pidfd_open, target->tasks.items[i].pid, 0);
+		if (*fd >= 0)
+			epoll_ctl(recorder->epoll_fd, EPOLL_CTL_ADD, *fd, &event);
+	}
 }
 
 /* An older recording becomes PATH.old; what is no regular file is written to as it is. */
@@ -173,7 +201,6 @@ static int open_file(struct recorder *recorder, struct err *err)
 		.zstd_level = recorder->options->zstd_level,
 		.mmap_len = recorder->channels.ring_bytes,
 	};
-	const struct data_event *sideband = &recorder->channels.events[recorder->channels.sampled];
 	struct stat st;
 	int ret = keep_old(recorder, err);
 
@@ -185,22 +212,58 @@ static int open_file(struct recorder *recorder, struct err *err)
 	if (ret)
 		return ret;
 	recorder->created = lstat(recorder->options->path, &st) == 0 && S_ISREG(st.st_mode);
-	return kernel_store_maps(recorder->writer, sideband->ids[0], err);
+	return 0;
 }
 
-int recorder_open(struct recorder *recorder, pid_t target, struct err *err)
+static int store_state(struct recorder *recorder, struct err *err)
 {
-	int ret = channels_open(&recorder->channels, recorder->options, target,
-				recorder->engine == RECORDER_PYTHON_BPF, err);
+	const struct data_event *sideband = &recorder->channels.events[recorder->channels.sampled];
+	struct synth synth = {.writer = recorder->writer, .id = sideband->ids[0]};
+	int ret = kernel_store_maps(&synth, err);
+
+	/* What a held child has now, its exec drops. */
+	if (!ret && recorder->target->kind != RECORDER_COMMAND)
+		ret = existing_store(&synth, recorder->target, recorder->pythons, err);
+	return ret;
+}
+
+static int note_target(struct recorder *recorder, const struct recorder_target *target,
+		       struct err *err)
+{
+	char *words = recorder->result.target;
+	struct strbuf text = {0};
+
+	recorder->target = target;
+	if (target->kind == RECORDER_COMMAND)
+		return 0;
+	target_describe(target, &text);
+	if (strbuf_failed(&text)) {
+		strbuf_fini(&text);
+		return err_nomem(err);
+	}
+	snprintf(words, sizeof(recorder->result.target), "%.*s",
+		 (int)sizeof(recorder->result.target) - 1, strbuf_text(&text));
+	strbuf_fini(&text);
+	return 0;
+}
+
+int recorder_open(struct recorder *recorder, const struct recorder_target *target, struct err *err)
+{
+	int ret = note_target(recorder, target, err);
 
 	if (!ret)
-		ret = index_ids(recorder, err);
+		ret = channels_open(&recorder->channels, recorder->options, target,
+				    recorder->pythons, err);
 	if (!ret)
-		ret = pythons_attach(recorder->pythons, &recorder->channels, err);
+		ret = index_ids(recorder, err);
 	if (!ret)
 		ret = watch_all(recorder, err);
 	if (!ret)
 		ret = open_file(recorder, err);
+	if (!ret)
+		ret = store_state(recorder, err);
+	if (!ret)
+		watch_ends(recorder);
 	if (!ret)
 		meta_machine(&recorder->facts, recorder->options->argv);
 	if (!ret)
@@ -326,6 +389,17 @@ static int read_round(struct recorder *recorder, struct err *err)
 	return ret ? ret : data_write_round(recorder->writer, err);
 }
 
+/* A command's exec starts its events; -D and running targets are started here. */
+static int start_counting(struct recorder *recorder, struct err *err)
+{
+	recorder->enable_ns = recorder->options->delay_ms
+				      ? now_ns() + (uint64_t)recorder->options->delay_ms * 1000000
+				      : 0;
+	if (recorder->enable_ns || recorder->target->kind == RECORDER_COMMAND)
+		return 0;
+	return channels_enable(&recorder->channels, true, err);
+}
+
 /* -D: counting starts when the delay is over. */
 static int enable_when_due(struct recorder *recorder, struct err *err)
 {
@@ -347,14 +421,18 @@ static int wait_ms(const struct recorder *recorder)
 	return now < WAIT_MS ? (int)now : WAIT_MS;
 }
 
+static bool ended(const struct recorder *recorder)
+{
+	return recorder->target->kind != RECORDER_COMMAND && target_ended(recorder->target);
+}
+
 int recorder_run(struct recorder *recorder, int wake_fd, bool (*on_wake)(void *ctx), void *ctx,
 		 struct err *err)
 {
 	int ret = watch(recorder, wake_fd, SOURCE_WAKE, 0, err);
 
-	recorder->enable_ns = recorder->options->delay_ms
-				      ? now_ns() + (uint64_t)recorder->options->delay_ms * 1000000
-				      : 0;
+	if (!ret)
+		ret = start_counting(recorder, err);
 	while (!ret) {
 		struct epoll_event events[64];
 		int n = epoll_wait(recorder->epoll_fd, events, 64, wait_ms(recorder));
@@ -363,26 +441,14 @@ int recorder_run(struct recorder *recorder, int wake_fd, bool (*on_wake)(void *c
 		if (n < 0 && errno != EINTR)
 			return err_sys(err, errno, "cannot wait for the ring buffers");
 		for (int i = 0; i < n; i++) {
-			enum source_kind kind = (enum source_kind)(events[i].data.u64 & 0xff);
-
-			woken |= kind == SOURCE_WAKE;
-			full |= kind == SOURCE_SAMPLES;
-			/* A target that is gone leaves its events in hang-up: stop watching. */
-			if (events[i].events & EPOLLHUP && kind >= SOURCE_SIDEBAND) {
-				const struct channel *channel =
-					&recorder->channels.items[events[i].data.u64 >> 8];
-
-				epoll_ctl(recorder->epoll_fd, EPOLL_CTL_DEL,
-					  kind == SOURCE_SIDEBAND ? channel->sideband_fd
-								  : channel->fds[0],
-					  NULL);
-			}
+			woken |= (events[i].data.u64 & 0xff) == SOURCE_WAKE;
+			full |= (events[i].data.u64 & 0xff) == SOURCE_SAMPLES;
 		}
 		ret = enable_when_due(recorder, err);
 		if (ret)
 			break;
 		ret = full ? read_round(recorder, err) : read_sideband(recorder, err);
-		if (woken && on_wake(ctx))
+		if (woken && (on_wake(ctx) || ended(recorder)))
 			break;
 	}
 	return ret;
@@ -438,6 +504,10 @@ void recorder_free(struct recorder *recorder)
 	map_fini(&recorder->event_by_id);
 	vec_fini(&recorder->frames_before);
 	strbuf_fini(&recorder->tracing);
+	for (size_t i = 0; i < recorder->ends.len; i++)
+		if (recorder->ends.items[i] >= 0)
+			close(recorder->ends.items[i]);
+	vec_fini(&recorder->ends);
 	if (recorder->epoll_fd >= 0)
 		close(recorder->epoll_fd);
 	free(recorder);

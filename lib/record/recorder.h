@@ -2,7 +2,9 @@
 #define PYPERF_RECORDER_H
 
 #include "base/err.h"
+#include "base/vec.h"
 #include "event/event.h"
+#include "record/cpus.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -14,8 +16,8 @@
  * the Pythons among the processes, and completes the file whatever ends it.
  *
  *      recorder_new()    the engine for Python frames
- *      recorder_open()   events, rings and file; the target is still held
- *      recorder_run()    until on_wake says stop, or writing fails
+ *      recorder_open()   events, rings and file; a command is still held
+ *      recorder_run()    until on_wake says stop, the target is gone, or writing fails
  *      recorder_close()  what needs the live process or machine is read now or never
  *
  * One thread. The recorder prints nothing and knows no signals: the caller passes an fd that
@@ -28,6 +30,28 @@ enum recorder_python {
 	RECORDER_PYTHON_OFF,
 };
 
+/* What is recorded. All but a command runs already: see target.h. */
+enum recorder_target_kind {
+	RECORDER_COMMAND,   /* one held child, counted from its exec on */
+	RECORDER_PROCESSES, /* all threads of them */
+	RECORDER_THREADS,
+	RECORDER_CPUS, /* whatever runs there */
+};
+
+struct recorder_task {
+	pid_t pid, tid;
+	uint64_t start; /* in the kernel's ticks: tells it from a later one with the same id */
+};
+
+/* Tasks count with all that they create from now on. */
+struct recorder_target {
+	enum recorder_target_kind kind;
+	struct {
+		VEC_OF(struct recorder_task)
+	} tasks;
+	struct cpus cpus; /* RECORDER_CPUS; none: all */
+};
+
 struct recorder_options {
 	const struct event_list *events; /* probed; borrowed while open */
 	uint64_t frequency;		 /* Hz; 0 when `period` is given */
@@ -36,14 +60,15 @@ struct recorder_options {
 	bool callchain;			 /* kernel and user chains by frame pointers */
 	size_t pages;	/* per CPU, a power of two; 0: the default, less where mlock forbids */
 	int zstd_level; /* 0: no compression */
-	int delay_ms;	/* counting starts that long after exec; 0: at exec */
+	int delay_ms;	/* counting starts that long after exec or recorder_run(); 0: at once */
 	enum recorder_python python;
 	const char *path;
-	const char *const *command; /* argv of the target, NULL-terminated: goes into the file */
+	const char *const *command; /* argv of a child, NULL-terminated, or NULL: for the file */
 	const char *const *argv;    /* of pyperf itself, likewise */
 };
 
 struct recorder_result {
+	char target[256]; /* in words, of what is no command: "process 12 (python3)" */
 	uint64_t samples; /* of the events that were asked for */
 	uint64_t lost;
 	uint64_t python; /* samples that carry Python frames */
@@ -62,9 +87,11 @@ int recorder_new(struct recorder **recorder, const struct recorder_options *opti
 		 struct err *err);
 /* What the target needs in its environment ("NAME=VALUE"), or NULL. */
 const char *recorder_environment(const struct recorder *recorder);
-/* Opens events, rings and the file (an older one becomes PATH.old). */
-int recorder_open(struct recorder *recorder, pid_t target, struct err *err);
-/* on_wake is called when wake_fd is readable, and at least every 250 ms; true stops. */
+/* Opens events, rings and the file (an older one becomes PATH.old). `target` is borrowed until
+ * recorder_free(). */
+int recorder_open(struct recorder *recorder, const struct recorder_target *target, struct err *err);
+/* on_wake is called when wake_fd is readable, and at least every 250 ms; true stops. So does the
+ * end of all tasks of a target that is no command. */
 int recorder_run(struct recorder *recorder, int wake_fd, bool (*on_wake)(void *ctx), void *ctx,
 		 struct err *err);
 /* Reads what is left and completes the file, whatever happened before. `exit_status` is the

@@ -1,0 +1,16 @@
+#ifndef PYPERF_EXISTING_H
+#define PYPERF_EXISTING_H
+
+#include "record/pythons.h"
+#include "record/recorder.h"
+#include "record/synth.h"
+
+/*
+ * What ran before the recording began: names, threads and executable maps of the target's
+ * processes go into the file, build-ids with them, and the Pythons among them to the engine.
+ * A process that ends meanwhile is left out.
+ */
+int existing_store(const struct synth *synth, const struct recorder_target *target,
+		   struct pythons *pythons, struct err *err);
+
+#endif

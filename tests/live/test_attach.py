@@ -1,0 +1,468 @@
+#!/usr/bin/env python3
+"""record attaches to what runs: processes, threads, CPUs, users; and leaves it as it was."""
+import json
+import os
+import pathlib
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+import live
+from live import check
+
+# Says "ready", then does what the lines of its input say: "late" starts a thread, "end" tells its
+# account and exits. Threads run hot() three times as long as cold(), by their own CPU time.
+PROGRAM = """
+import json, random, sys, threading, time
+account = {"hot": 0.0, "cold": 0.0, "late": 0.0}
+def hot(seconds):
+    begin = now = time.thread_time()
+    while now < begin + seconds: now = time.thread_time()
+    account["hot"] += now - begin
+def cold(seconds):
+    begin = now = time.thread_time()
+    while now < begin + seconds: now = time.thread_time()
+    account["cold"] += now - begin
+def late(seconds):
+    begin = now = time.thread_time()
+    while now < begin + seconds: now = time.thread_time()
+    account["late"] += now - begin
+def early_thread():
+    while True:
+        hot(random.uniform(0.003, 0.009))
+        cold(random.uniform(0.001, 0.003))
+def late_thread():
+    while True: late(0.005)
+sys.setswitchinterval(0.001)
+for i in range(int(sys.argv[1])): threading.Thread(target=early_thread, daemon=True).start()
+print("ready", flush=True)
+for line in sys.stdin:
+    if line == "late\\n": threading.Thread(target=late_thread, daemon=True).start()
+    if line == "end\\n": break
+print(json.dumps(account), flush=True)
+import os; os._exit(7)
+"""
+
+# New threads all the time, from threads that were there and from those that were not.
+CHURN = """
+import threading, time
+def spin():
+    end = time.thread_time() + 0.01
+    while time.thread_time() < end: pass
+def parent():
+    for i in range(20):
+        child = threading.Thread(target=spin); child.start(); child.join()
+def root():
+    while True:
+        child = threading.Thread(target=parent); child.start(); child.join()
+for i in range(4): threading.Thread(target=root, daemon=True).start()
+print("ready", flush=True)
+time.sleep(1000)
+"""
+
+
+class Program:
+    """A program that was there before pyperf."""
+
+    def __init__(self, python, text=PROGRAM, *arguments):
+        self.process = subprocess.Popen(
+            [python, "-c", text, *map(str, arguments)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+        check(self.process.stdout.readline() == "ready\n", "the program did not start")
+        self.pid = self.process.pid
+
+    def tell(self, word):
+        self.process.stdin.write(word + "\n")
+        self.process.stdin.flush()
+
+    def end(self):
+        """Its account; fails where it was disturbed."""
+        self.tell("end")
+        out, _ = self.process.communicate(timeout=20)
+        check(self.process.returncode == 7, "the program ended with", self.process.returncode)
+        return json.loads(out)
+
+    def cpu_time(self):
+        """Seconds on a CPU, of all its threads and those that ended."""
+        fields = pathlib.Path(f"/proc/{self.pid}/stat").read_text().rsplit(")", 1)[1].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.wait()
+        self.process.stdin.close()
+        self.process.stdout.close()
+
+
+class Attached(live.Recording):
+    """A recording of options alone, which are to end it."""
+
+    def __init__(self, *options, status=0):
+        self.folder = live.scratch_folder()
+        self.path = pathlib.Path(self.folder.name, "perf.data")
+        self.ran = live.pyperf("record", "-e", "cpu-clock", "-o", self.path, *options)
+        check(self.ran.returncode == status, "record ended with", self.ran.returncode, self.ran.stderr)
+
+
+class Running(Attached):
+    """One that goes on until end()."""
+
+    def __init__(self, *options):
+        self.folder = live.scratch_folder()
+        self.path = pathlib.Path(self.folder.name, "perf.data")
+        self.process = subprocess.Popen(
+            [live.PYPERF, "record", "-e", "cpu-clock", "-o", self.path, *map(str, options)],
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        )
+        end = time.monotonic() + 10
+        while not self.path.exists():
+            check(self.process.poll() is None, "record ended:", self.process.communicate() if self.process.poll() is not None else "")
+            check(time.monotonic() < end, "record did not begin")
+            time.sleep(0.01)
+
+    def end(self, number=signal.SIGINT, status=0):
+        if number:
+            self.process.send_signal(number)
+        try:
+            _, self.err = self.process.communicate(timeout=20)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            raise live.Failed("record did not end")
+        check(self.process.returncode == status, "record ended with", self.process.returncode, self.err)
+
+
+# "python3  4711/4712  [001]  7028.659459:    1001001 cpu-clock: "
+HEAD = re.compile(r"(\d+)/(\d+)\s+\[(\d+)\]\s+(\d+\.\d+):")
+
+
+def sample_pid(sample):
+    return int(HEAD.search(sample.head)[1])
+
+
+def sample_tid(sample):
+    return int(HEAD.search(sample.head)[2])
+
+
+def sample_cpu(sample):
+    return int(HEAD.search(sample.head)[3])
+
+
+def sample_time(sample):
+    return float(HEAD.search(sample.head)[4])
+
+
+def functions(report):
+    event = report["events"][0]["name"]
+    return {f["qualname"]: f["events"][event]["total_samples"] for f in report["functions"] if f["kind"] == "python"}
+
+
+@live.test_each_python
+def shares(python):
+    """Threads made before and after attaching have their share, on every sample a line."""
+
+    def record():
+        with Program(python, PROGRAM, 2) as program:
+            recording = Running("-p", program.pid, "-F", "4999")
+            time.sleep(0.5)
+            program.tell("late")
+            time.sleep(2)
+            recording.end()
+            return recording.report(), program.end()
+
+    def complaints(report, account):
+        hits = functions(report)
+        early = hits["hot"] + hits["cold"]
+        check(hits.get("late", 0) > 200, "the thread made later has only", hits.get("late"), "samples")
+        share = account["hot"] / (account["hot"] + account["cold"])
+        return [] if live.within(hits["hot"], early, share, 0.999) else [f"hot has {hits['hot']} of {early}, {share:.4f} of the time"]
+
+    report, account = record()
+    wrong = complaints(report, account)
+    if wrong:
+        wrong = complaints(*record())
+    check(not wrong, wrong)
+    samples = report["samples"]
+    check(samples["python_lines"] > 0.99 * samples["total"], samples)
+    return f"lines on {samples['python_lines'] / samples['total']:.2%} of {samples['total']}"
+
+
+@live.test_each_python
+def counts(python):
+    """Each thread once: as many samples as the process had CPU time, even while threads are made.
+    (A thread's first period begins with it, so that short ones have a little less.)"""
+    ratios = []
+    with Program(python, CHURN) as program:
+        for _ in range(4):
+            recording = Running("-p", program.pid)
+            time.sleep(0.5)
+            begin, before = time.monotonic(), program.cpu_time()
+            time.sleep(1)
+            end, after = time.monotonic(), program.cpu_time()
+            recording.end()
+            total = sum(begin <= sample_time(sample) < end for sample in recording.script())
+            ratios.append(total / 999 / (after - before))
+        check(program.process.poll() is None, "the program has ended")
+    check(all(0.85 < ratio < 1.06 for ratio in ratios), "samples are to CPU time as", ratios)
+    return " ".join(f"{ratio:.2f}" for ratio in ratios)
+
+
+@live.test_each_python
+def latency(python):
+    """From the command to the first sample."""
+    latencies = []
+    with Program(python, PROGRAM, 1) as program:
+        for _ in range(5):
+            begin = time.monotonic()
+            recording = Attached("-p", program.pid, "--duration", "0.2")
+            # The samples' clock is the monotonic one.
+            samples = recording.script()
+            check(samples, "no samples", recording.ran.stderr)
+            latencies.append(sample_time(samples[0]) - begin)
+    best = sorted(latencies)[0]
+    check(best < 0.3, "the first sample comes after", latencies)
+    return f"{best * 1000:.0f} to {max(latencies) * 1000:.0f} ms"
+
+
+@live.test
+def many_threads():
+    with Program(live.any_python(), PROGRAM, 200) as program:
+        soft = ["sh", "-c", 'ulimit -S -n 64; exec "$@"', "sh", live.PYPERF, "record", "-e", "cpu-clock", "-F", "4999"]
+        with live.scratch_folder() as folder:
+            ran = subprocess.run(
+                [*soft, "-o", f"{folder}/p", "-p", str(program.pid), "--duration", "2"], capture_output=True, text=True
+            )
+            check(ran.returncode == 0, ran.stderr)
+            ran = live.pyperf("script", "-i", f"{folder}/p")
+            check(ran.returncode == 0, ran.stderr)
+        threads = set(map(sample_tid, live.parse_script(ran.stdout)))
+        # All of them wait for one lock, so few may have it in that time, but more than the first.
+        check(len(threads) > 20, "only", len(threads), "threads were sampled")
+        program.end()
+        return f"{len(threads)} threads"
+
+
+@live.test
+def several_processes():
+    python = live.any_python()
+    with Program(python, PROGRAM, 1) as first, Program(python, PROGRAM, 1) as second, Program(python, PROGRAM, 1) as third:
+        recording = Attached("-p", f"{first.pid},{second.pid}", "--duration", "0.7")
+        pids = set(map(sample_pid, recording.script()))
+        check(pids == {first.pid, second.pid}, pids, "of", first.pid, second.pid, third.pid)
+        head = recording.read("report").splitlines()[0]
+        check(f"attached to processes {first.pid} (" in head and str(second.pid) in head, head)
+        for program in (first, second, third):
+            program.end()
+
+
+@live.test
+def one_thread():
+    """-t: that thread alone; -p with its id: the whole process."""
+    with Program(live.any_python(), PROGRAM, 3) as program:
+        tid = sorted(map(int, os.listdir(f"/proc/{program.pid}/task")))[1]
+        for option, least, most in (("-t", 1, 1), ("-p", 2, 3)):
+            recording = Attached(option, tid, "--duration", "1")
+            threads = set(map(sample_tid, recording.script()))
+            check(tid in threads and least <= len(threads) <= most, option, tid, "gave", threads)
+        program.end()
+
+
+@live.test
+def children_of_the_target():
+    """Processes that the target forks later are walked, too."""
+    text = (
+        "import os, time\n"
+        "def child():\n end = time.thread_time() + 0.3\n while time.thread_time() < end: pass\n"
+        "print('ready', flush=True)\n"
+        "input()\n"
+        "for i in range(3):\n if os.fork() == 0:\n  child()\n  os._exit(0)\n os.wait()\n"
+        "time.sleep(0.2); os._exit(7)\n"
+    )
+    with Program(live.any_python(), text) as program:
+        recording = Running("-p", program.pid)
+        time.sleep(0.3)
+        program.tell("go")
+        recording.end(number=None)
+        check(functions(recording.report()).get("child", 0) > 600, functions(recording.report()))
+
+
+@live.test
+def ends_with_its_target():
+    with Program(live.any_python(), PROGRAM, 1) as program:
+        recording = Running("-p", program.pid)
+        time.sleep(0.5)
+        program.end()
+        begin = time.monotonic()
+        recording.end(number=None)
+        check(time.monotonic() - begin < 2, "it noticed late")
+        check(functions(recording.report())["hot"] > 50, "no samples")
+
+
+@live.test
+def signals_end_it_and_leave_the_target():
+    with Program(live.any_python(), PROGRAM, 1) as program:
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
+            recording = Running("-p", program.pid)
+            time.sleep(0.4)
+            recording.end(number)
+            check(recording.report()["samples"]["total"] > 20, number)
+        status = pathlib.Path(f"/proc/{program.pid}/status").read_text()
+        check("TracerPid:\t0" in status, status)
+        program.end()
+
+
+@live.test
+def whole_machine():
+    """-a and -C, by themselves and as long as a command runs."""
+    cpu = str(max(os.sched_getaffinity(0)))
+    with Program(live.any_python(), PROGRAM, 1) as program:
+        for options in (("-a", "--duration", "0.7"), ("-a", "--", "sleep", "0.7"), ("-C", cpu, "--duration", "0.7")):
+            if options[0] == "-C":
+                os.sched_setaffinity(program.pid, {int(cpu)})
+                for tid in os.listdir(f"/proc/{program.pid}/task"):
+                    os.sched_setaffinity(int(tid), {int(cpu)})
+            recording = Attached(*options)
+            hits = functions(recording.report())
+            check(hits.get("hot", 0) > 20, options, "does not see the program:", hits)
+            cpus = set(map(sample_cpu, recording.script()))
+            check(options[0] != "-C" or cpus == {int(cpu)}, options, "gave CPUs", cpus)
+        program.end()
+
+
+@live.test
+def user():
+    with Program(live.any_python(), PROGRAM, 1) as program:
+        recording = Attached("-u", str(os.getuid()), "--duration", "0.7")
+        pids = set(map(sample_pid, recording.script()))
+        check(program.pid in pids, pids)
+        program.end()
+
+
+@live.test
+def duration_of_a_command():
+    """It is ended by SIGTERM, which is no failure; one that ends first keeps its status."""
+    program = "while True: pass"
+    recording = live.Recording([live.any_python(), "-c", program], "--duration", "0.7")
+    check(recording.report()["samples"]["total"] > 100, "too few samples")
+    live.Recording(["sh", "-c", "exit 3"], "--duration", "20", status=3)
+
+
+@live.test
+def other_root():
+    """Sources come from the tree that the target sees."""
+    if os.getuid() != 0 or not shutil.which("unshare") or not shutil.which("mount"):
+        raise live.Skip("a mount namespace needs root, unshare and mount")
+    with live.scratch_folder() as folder:
+        place = pathlib.Path(folder, "place")
+        place.mkdir()
+        script = f"mount -t tmpfs tmpfs {place} && cat >{place}/inside.py && exec {live.any_python()} {place}/inside.py"
+        process = subprocess.Popen(
+            ["unshare", "--mount", "sh", "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+        process.stdin.write("def inside():\n    while True: pass  # only there\nprint('ready', flush=True)\ninside()\n")
+        process.stdin.close()
+        try:
+            if process.stdout.readline() != "ready\n":
+                raise live.Skip("no mount namespace here: " + process.stderr.read())
+            recording = Attached("-p", process.pid, "--duration", "0.5")
+            check("# only there" in recording.read("annotate", "inside"), recording.read("annotate", "inside"))
+        finally:
+            process.kill()
+            process.wait()
+            process.stdout.close()
+            process.stderr.close()
+
+
+@live.test
+def what_cannot_be_attached_to():
+    free = next(pid for pid in range(4194303, 1, -1) if not os.path.exists(f"/proc/{pid}"))
+    zombie = subprocess.Popen(["true"])
+    while " Z " not in pathlib.Path(f"/proc/{zombie.pid}/stat").read_text():
+        time.sleep(0.01)
+    try:
+        for options, status, words in (
+            (("-p", free), 1, "does not exist"),
+            (("-t", free), 1, "does not exist"),
+            (("-p", f"{os.getpid()},{free}"), 1, str(free)),
+            (("-p", zombie.pid), 1, "zombie"),
+            (("-p", "0"), 2, "'0'"),
+            (("-p", "-1"), 2, "-1"),
+            (("-p", "1,"), 2, "'1,'"),
+            (("-p", "12x"), 2, "'12x'"),
+            (("-p", ""), 2, "''"),
+            (("-p", "99999999999999999999"), 2, "999"),
+            (("-C", "9999"), 1, "9999"),
+            (("-C", "0-"), 2, "'0-'"),
+            (("-u", "no such user"), 2, "no such user"),
+            (("-p", os.getpid(), "-a"), 2, "exclude"),
+            (("-a", "--duration", "0"), 2, "'0'"),
+            (("-a", "--duration", "1s"), 2, "'1s'"),
+            ((), 2, "-p"),
+        ):
+            with live.scratch_folder() as folder:
+                ran = live.pyperf("record", "-o", f"{folder}/p", *options)
+                check(ran.returncode == status, options, "gave", ran.returncode, ran.stderr)
+                check(words in ran.stderr, options, "says", ran.stderr)
+                check(not os.listdir(folder), options, "left", os.listdir(folder))
+    finally:
+        zombie.wait()
+
+
+@live.test
+def kernel_threads():
+    """They have no maps, and may sleep all the time."""
+    if not os.path.exists("/proc/2/status") or os.readlink("/proc/self/ns/pid") != "pid:[4026531836]":
+        raise live.Skip("kernel threads are not visible here")
+    recording = Attached("-p", "2", "--duration", "0.3")
+    recording.read("report")
+
+
+@live.test
+def ends_while_it_is_attached_to():
+    """Processes that live for a moment: recorded, or said to have ended; never worse."""
+    statuses = {0: 0, 1: 0}
+    for delay in range(20):
+        process = subprocess.Popen(["sh", "-c", f"sleep 0.{delay * 5:03}"])
+        with live.scratch_folder() as folder:
+            ran = live.pyperf("record", "-e", "cpu-clock", "-o", f"{folder}/p", "-p", process.pid, timeout=10)
+            check(ran.returncode in statuses, ran.returncode, ran.stderr)
+            check(ran.returncode == 0 or "ended" in ran.stderr or "does not exist" in ran.stderr, ran.stderr)
+            statuses[ran.returncode] += 1
+        process.wait()
+    return f"{statuses[0]} recorded, {statuses[1]} ended"
+
+
+@live.test
+def processes_of_others():
+    """An ordinary user is told whose the process is and what it takes."""
+    if os.getuid() != 0 or not shutil.which("setpriv"):
+        raise live.Skip("becoming another user needs root and setpriv")
+    with live.scratch_folder() as folder, Program(live.any_python(), PROGRAM, 1) as program:
+        os.chmod(folder, 0o777)
+        tool = shutil.copy(live.PYPERF, f"{folder}/pyperf")
+        user = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--inh-caps=-all", tool, "record"]
+
+        def record(*options):
+            return subprocess.run(
+                [*user, "-e", "cpu-clock:u", "--python=off", "-o", f"{folder}/p", *options],
+                capture_output=True, text=True, stdin=subprocess.DEVNULL, cwd="/",
+            )
+
+        for options in (("-p", str(program.pid)), ("-a",)):
+            ran = record(*options, "--duration", "0.2")
+            paranoid = int(pathlib.Path("/proc/sys/kernel/perf_event_paranoid").read_text())
+            if options == ("-a",) and paranoid < 1:
+                continue
+            check(ran.returncode == 1 and "CAP_PERFMON" in ran.stderr, options, ran)
+            check(options == ("-a",) or "belongs to root" in ran.stderr or paranoid > 2, ran.stderr)
+        program.end()
+
+
+if __name__ == "__main__":
+    sys.exit(live.run())

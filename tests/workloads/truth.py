@@ -2,8 +2,8 @@
 
     python truth.py SECONDS [SECTION...]
 
-Each section runs statements that carry a mark (`#: name`), for SECONDS, in rounds of random length
-so that no round keeps step with a sampling clock. Around each the program reads its own thread's
+Each section runs statements that carry a mark (`#: name`), for SECONDS of CPU time, in rounds of
+random length so that no round keeps step with a sampling clock. Around each the program reads its own thread's
 CPU clock; the sums are printed as JSON at the end: {section: {mark: nanoseconds}}. Marks of one
 section named x.1, x.2 ... do equal work by construction: the same statement, equally often.
 A statement between two reads takes 50 microseconds or more, a read a tenth of one.
@@ -44,8 +44,8 @@ class Clock:
 
 
 def rounds(seconds):
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
+    end = now() + seconds * 1e9
+    while now() < end:
         yield rng.randrange(1500, 4500)
 
 
@@ -227,24 +227,24 @@ def exceptions(seconds):
     return clock.spent
 
 
-def short_thread(end, spent, x=1):
+def short_thread(seconds, spent, x=1):
     begin = now()
-    while time.monotonic() < end:
+    while now() - begin < seconds * 1e9:
         for _ in range(3000): x = x * 3 & 1023  #: short_thread
     spent["short_thread"] = now() - begin
 
 
-def long_thread(end, spent, x=1):
+def long_thread(seconds, spent, x=1):
     begin = now()
-    while time.monotonic() < end:
+    while now() - begin < seconds * 1e9:
         for _ in range(3000): x = x * 3 & 1023  #: long_thread
     spent["long_thread"] = now() - begin
 
 
-def hash_thread(end, spent):
+def hash_thread(seconds, spent):
     block = bytes(1 << 20)
     begin = now()
-    while time.monotonic() < end:
+    while now() - begin < seconds * 1e9:
         hashlib.blake2b(block).digest()  #: hash_thread
     spent["hash_thread"] = now() - begin
 
@@ -253,11 +253,10 @@ def hash_thread(end, spent):
 def threads(seconds):
     """Two compete for the interpreter, one computes without it."""
     spent = {}
-    start = time.monotonic()
     running = [
-        threading.Thread(target=short_thread, args=(start + seconds / 2, spent)),
-        threading.Thread(target=long_thread, args=(start + seconds, spent)),
-        threading.Thread(target=hash_thread, args=(start + seconds, spent)),
+        threading.Thread(target=short_thread, args=(seconds / 5, spent)),
+        threading.Thread(target=long_thread, args=(seconds / 2, spent)),
+        threading.Thread(target=hash_thread, args=(seconds / 3, spent)),
     ]
     for thread in running:
         thread.start()

@@ -91,6 +91,10 @@ static int open_engine(struct pythons *pythons, enum recorder_python *python, st
 			continue;
 		if (engines[i].open(pythons, &why) == 0) {
 			*python = engines[i].python;
+			if (*python == RECORDER_PYTHON_TRAMPOLINE)
+				log_info("Python functions come from the perf trampolines of "
+					 "CPython 3.12 and later, where it was built with frame "
+					 "pointers");
 			return 0;
 		}
 		if (!any) {
@@ -98,9 +102,7 @@ static int open_engine(struct pythons *pythons, enum recorder_python *python, st
 				*err = why;
 			return why.code;
 		}
-		log_info("no Python lines: %s; functions of CPython 3.12 and later come from its "
-			 "perf trampolines instead%s%s",
-			 why.text, why.hint[0] ? ". " : "", why.hint);
+		log_info("no Python lines: %s%s%s", why.text, why.hint[0] ? "; " : "", why.hint);
 	}
 	return err_set(err, ERR_FAILED, "no engine for Python frames");
 }
@@ -218,7 +220,8 @@ static void note_process(struct pythons *pythons, struct tracked *tracked)
 	tracked->elsewhere = has_other_tree(tracked->pid);
 }
 
-static void note_interpreter(struct pythons *pythons, const struct runtime_info *info)
+static void note_interpreter(struct pythons *pythons, const struct runtime_info *info,
+			     const char *why)
 {
 	struct interpreter *interpreter;
 	char version[sizeof(interpreter->version)];
@@ -229,10 +232,8 @@ static void note_interpreter(struct pythons *pythons, const struct runtime_info 
 		if (strcmp(pythons->interpreters.items[i].path, info->path) == 0 &&
 		    strcmp(pythons->interpreters.items[i].version, version) == 0)
 			return;
-	if (!info->supported)
-		log_warn("CPython %s (%s) is not one that the walker knows: its samples carry no "
-			 "Python frames",
-			 version, info->path);
+	if (!info->supported && pythons->engine)
+		log_warn("no Python frames: %s", why);
 	interpreter = vec_push(&pythons->interpreters);
 	if (!interpreter)
 		return;
@@ -254,7 +255,7 @@ static void look(struct pythons *pythons, struct tracked *tracked)
 		tracked->state = PARTIAL;
 		return;
 	}
-	note_interpreter(pythons, &info);
+	note_interpreter(pythons, &info, err.text);
 	note_process(pythons, tracked);
 	if (!info.supported) {
 		tracked->state = UNKNOWN_VERSION;

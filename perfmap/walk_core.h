@@ -37,6 +37,7 @@ struct walk_scratch {
 	__u64 window[WALK_WINDOW_WORDS];
 	__u64 code[WALK_CODE_WORDS];
 	__u64 low, high;  /* addresses that the window holds */
+	__u64 code_at;	  /* address of the code object whose header `code` holds; 0: none */
 	__u64 direct_tsd; /* tss_key of the process whose threads hold their first block */
 	__u64 next;	  /* address of the frame to look at */
 	__u32 count;
@@ -124,13 +125,21 @@ static __always_inline long walk_read_frame(struct walk *walk)
 	return -1;
 }
 
+/* In recursion one header serves many frames: within a walk the thread stands still. */
 static __always_inline long walk_read_code(struct walk *walk, __u64 addr)
 {
+	struct walk_scratch *scratch = walk->scratch;
 	__u32 size = walk->process->layout.code_size;
 
-	if (size > sizeof(walk->scratch->code))
-		size = sizeof(walk->scratch->code);
-	return WALK_READ(walk, walk->scratch->code, size, addr);
+	if (scratch->code_at == addr)
+		return 0;
+	scratch->code_at = 0;
+	if (size > sizeof(scratch->code))
+		size = sizeof(scratch->code);
+	if (WALK_READ(walk, scratch->code, size, addr))
+		return -1;
+	scratch->code_at = addr;
+	return 0;
 }
 
 /* Of the code object whose header lies in scratch->code. A sum of products with odd constants: the
@@ -226,6 +235,7 @@ static __always_inline int walk_begin(struct walk *walk, __u64 thread_pointer)
 	scratch->run = 0;
 	scratch->next = 0;
 	scratch->low = scratch->high = 0;
+	scratch->code_at = 0;
 	scratch->status = walk_tsd(walk, thread_pointer, &tstate);
 	if (scratch->status != PY_WALK_OK)
 		return 0;

@@ -9,6 +9,7 @@ import math
 import os
 import pathlib
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -19,7 +20,7 @@ TOP = pathlib.Path(__file__).resolve().parent.parent.parent
 BUILD = pathlib.Path(os.environ.get("BUILD") or TOP / "build/release")
 PYPERF = BUILD / "pyperf"
 WORKLOADS = TOP / "tests/workloads"
-SUPPORTED = ((3, 11), (3, 12), (3, 13))
+SUPPORTED = ((3, 11), (3, 12), (3, 13), (3, 14))
 
 
 class Skip(Exception):
@@ -38,7 +39,27 @@ def check(condition, *explanation):
 # Pythons
 
 
-def candidates():
+class Python(str):
+    """A command that runs an interpreter: its path, or for one in a tree of files of its own a
+    script that enters that tree, where the tests' files and temporary ones have the same names.
+    `inside` is its path as its own processes see it, `root` the tree, "" if it is ours."""
+
+    root = ""
+    inside = ""
+
+
+def asked(command):
+    """(version, implementation, path) as an interpreter answers, or None."""
+    ask = "import sys, platform; print(platform.python_version(), sys.implementation.name, sys.executable)"
+    answer = subprocess.run([command, "-c", ask], capture_output=True, text=True)
+    return answer.stdout.rstrip("\n").split(" ", 2) if answer.returncode == 0 else None
+
+
+def supported(version):
+    return tuple(map(int, version.split(".")[:2])) in SUPPORTED
+
+
+def own_pythons():
     """Paths that may be a Python: $PYTHON_LIST, else PATH's, those of pyenv and the system's."""
     if os.environ.get("PYTHON_LIST"):
         yield from os.environ["PYTHON_LIST"].split()
@@ -52,26 +73,70 @@ def candidates():
         yield from (os.path.join(folder, name) for name in names)
 
 
+# In a mount namespace of its own, so that nothing is left mounted.
+ENTER = """#!/bin/sh
+root={root}
+[ -n "$PYPERF_ENTERED" ] || PYPERF_ENTERED=1 exec unshare --mount "$0" "$@"
+unset PYPERF_ENTERED
+mount -t proc proc "$root/proc" && mount --rbind /dev "$root/dev" || exit 125
+for shared in {shared}; do
+	mount --bind "$shared" "$root$shared" || exit 125
+done
+export LC_ALL=C.UTF-8
+[ -d "$root$PWD" ] || cd /
+exec unshare --root="$root" --wd="$PWD" {inside} "$@"
+"""
+
+
+def rooted_pythons():
+    """What scripts/pythons unpacked, entered by chroot."""
+    cache = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache")
+    shared = sorted({str(TOP), os.path.realpath(tempfile.gettempdir())})
+    for path in sorted(cache.glob("pyperf/pythons/*/usr/bin/python3.*")):
+        match = re.fullmatch(r"python3\.\d+(-dbg)?", path.name)
+        if not match or os.getuid() != 0 or os.environ.get("PYTHON_LIST"):
+            continue
+        root = path.parent.parent.parent
+        for folder in shared:
+            os.makedirs(f"{root}{folder}", exist_ok=True)
+        inside = f"/usr/bin/{path.name}"
+        script = pathlib.Path(SCRATCH.name, f"{root.name}-{path.name}")
+        script.write_text(
+            ENTER.format(root=shlex.quote(str(root)), inside=inside, shared=" ".join(map(shlex.quote, shared)))
+        )
+        script.chmod(0o755)
+        python = Python(script)
+        python.root, python.inside = str(root), inside
+        yield f"{root.name}{match[1] or ''}", python
+
+
 def find_pythons():
-    """{"3.12.1": path} of the CPythons here that pyperf supports, one path a version."""
+    """{"3.12.1": Python} of the CPythons here that pyperf supports, one a version and build."""
     found = {}
-    ask = "import sys, platform; print(sys.executable, platform.python_version(), sys.implementation.name)"
-    for path in candidates():
-        if not os.access(path, os.X_OK):
-            continue
-        answer = subprocess.run([path, "-c", ask], capture_output=True, text=True)
-        if answer.returncode != 0:
-            continue
-        executable, version, name = answer.stdout.split()
-        if name == "cpython" and tuple(map(int, version.split(".")[:2])) in SUPPORTED:
-            found.setdefault(version, executable)
+    for path in own_pythons():
+        answer = os.access(path, os.X_OK) and asked(path)
+        if answer and answer[1] == "cpython" and supported(answer[0]):
+            python = Python(answer[2])
+            python.inside = answer[2]
+            found.setdefault(answer[0], python)
+    for build, python in rooted_pythons():
+        answer = asked(python)
+        if answer and supported(answer[0]):
+            found[f"{answer[0]}-{build}"] = python
     return found
 
 
+def missing_versions():
+    """Versions of which no build was found."""
+    found = {tuple(map(int, name.split(".")[:2])) for name in PYTHONS}
+    return [f"{major}.{minor}" for major, minor in SUPPORTED if (major, minor) not in found]
+
+
 def any_python():
-    if not PYTHONS:
+    own = [python for python in PYTHONS.values() if not python.root]
+    if not own:
         raise Skip("no CPython of a supported version")
-    return list(PYTHONS.values())[-1]
+    return own[-1]
 
 
 # Running pyperf
@@ -225,6 +290,9 @@ def run(needs_lines=True):
     """Runs the tests, or those that the command line names."""
     wanted = sys.argv[1:]
     reason = missing_permission() if needs_lines else None
+    if any(each for _, each in TESTS) and not wanted:
+        for version in missing_versions():
+            tell("SKIP", f"python-{version}", os.environ.get("PYPERF_NO_PYTHONS") or "none here; see scripts/pythons")
     for function, each in TESTS:
         name = function.__name__
         if wanted and name not in wanted:
@@ -240,4 +308,5 @@ def run(needs_lines=True):
                 run_one(function, f"{name}-{version}", path)
 
 
+SCRATCH = scratch_folder()
 PYTHONS = find_pythons()

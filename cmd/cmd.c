@@ -184,15 +184,14 @@ poptContext command_options(const struct command *command, int argc, const char 
 #define HELP_COLUMN 31
 #define HELP_WIDTH 80
 
-/* Breaks text at blanks so that it stays within the width, from the column that it starts in. */
-static void put_wrapped(FILE *out, const char *text, int column)
+void command_put_wrapped(FILE *out, const char *text, int column, int width)
 {
 	int at = column;
 
 	while (*text) {
 		int word = (int)strcspn(text, " ");
 
-		if (at > column && at + 1 + word > HELP_WIDTH) {
+		if (at > column && at + 1 + word > width) {
 			fprintf(out, "\n%*s", column, "");
 			at = column;
 		} else if (at > column) {
@@ -225,7 +224,7 @@ static int put_option(const struct poptOption *o, void *ctx)
 		len = 0;
 	}
 	fprintf(out, "%*s", HELP_COLUMN - len, "");
-	put_wrapped(out, o->descrip ? o->descrip : "", HELP_COLUMN);
+	command_put_wrapped(out, o->descrip ? o->descrip : "", HELP_COLUMN, HELP_WIDTH);
 	return 0;
 }
 

@@ -40,6 +40,9 @@ int command_usage(const struct command *command, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 /* No such command: suggests the nearest one. Returns 2. */
 int command_unknown(const char *name);
+/* A line of text, broken at blanks so that it stays within the width, from the column that it
+ * starts in. */
+void command_put_wrapped(FILE *out, const char *text, int column, int width);
 void command_help(FILE *out, const struct command *command);
 
 /* Lines of log.h go to stderr: -q shows warnings only, -v all. */
@@ -54,11 +57,12 @@ int cmd_report(int argc, const char **argv);
 int cmd_annotate(int argc, const char **argv);
 int cmd_script(int argc, const char **argv);
 int cmd_export(int argc, const char **argv);
+int cmd_doctor(int argc, const char **argv);
 int cmd_version(int argc, const char **argv);
 int cmd_help(int argc, const char **argv);
 
 extern const struct poptOption record_options[], report_options[], annotate_options[],
-	script_options[], export_options[];
+	script_options[], export_options[], doctor_options[];
 extern const struct poptOption version_options[], help_options[];
 
 #endif

@@ -29,6 +29,11 @@ static const char *const export_examples[] = {
 	"pyperf export --format folded | flamegraph.pl >flame.svg",
 	NULL,
 };
+static const char *const doctor_examples[] = {
+	"pyperf doctor",
+	"pyperf doctor 4711               a process that is to be recorded",
+	NULL,
+};
 static const char *const no_examples[] = {NULL};
 
 const struct command commands[] = {
@@ -44,6 +49,9 @@ const struct command commands[] = {
 	 script_examples},
 	{"export", "--format FORMAT [OPTIONS]", "write the recording for other tools", cmd_export,
 	 export_options, export_examples},
+	{"doctor", "[OPTIONS] [PID]",
+	 "tell what works on this machine, and what to do where it does not", cmd_doctor,
+	 doctor_options, doctor_examples},
 	{"version", "", "show the version and the features compiled in", cmd_version,
 	 version_options, no_examples},
 	{"help", "[COMMAND]", "explain a command", cmd_help, help_options, no_examples},

@@ -18,7 +18,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#define DEFAULT_HZ 999
 #define DEFAULT_EVENT "cycles"
 #define TERM_GRACE_MS 1000
 
@@ -157,9 +156,9 @@ static int set_frequency(const struct command *command, struct recorder_options 
 			       ? 0
 			       : command_usage(command, "-c takes a number of events, not '%s'",
 					       given.period);
-	options->frequency = DEFAULT_HZ;
+	options->frequency = RECORDER_DEFAULT_HZ;
 	if (given.frequency && strcmp(given.frequency, "max") == 0)
-		options->frequency = limit ? limit : DEFAULT_HZ;
+		options->frequency = limit ? limit : RECORDER_DEFAULT_HZ;
 	else if (given.frequency && parse_number(given.frequency, &options->frequency) < 0)
 		return command_usage(command, "-F takes samples per second or 'max', not '%s'",
 				     given.frequency);

@@ -57,6 +57,8 @@ static const struct arch archs[] = {
 		REGS(x86_64),
 		.perf_ip = 8,
 		.perf_sp = 7,
+		.thread_regset = NT_PRSTATUS,
+		.thread_offset = 21 * 8, /* user_regs_struct.fs_base */
 		TRAMPOLINE(x86_64),
 	},
 	{
@@ -67,6 +69,8 @@ static const struct arch archs[] = {
 		REGS(aarch64),
 		.perf_ip = 32,
 		.perf_sp = 31,
+		.thread_regset = 0x401, /* NT_ARM_TLS */
+		.thread_offset = 0,
 		TRAMPOLINE(aarch64),
 	},
 	{
@@ -77,6 +81,8 @@ static const struct arch archs[] = {
 		REGS(riscv64),
 		.perf_ip = 0,
 		.perf_sp = 2,
+		.thread_regset = NT_PRSTATUS,
+		.thread_offset = 4 * 8, /* tp, x4 */
 		TRAMPOLINE(riscv64),
 	},
 };

@@ -19,6 +19,9 @@ struct arch {
 	const int8_t *perf_to_dwarf;
 	unsigned int perf_regs;
 	int perf_ip, perf_sp; /* perf register numbers */
+	/* Where PTRACE_GETREGSET has the thread pointer: NT_* and the offset in its bytes. */
+	unsigned int thread_regset;
+	size_t thread_offset;
 	/* Code of CPython's -X perf trampoline, for recognising it without a perf map. */
 	const uint8_t *trampoline;
 	size_t trampoline_len;

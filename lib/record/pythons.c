@@ -73,18 +73,57 @@ static int open_nothing(struct pythons *pythons, struct err *err)
 
 static const struct {
 	enum recorder_python python;
+	const char *name;
+	bool lines; /* not functions only */
 	int (*open)(struct pythons *pythons, struct err *err);
 } engines[] = {
-	{RECORDER_PYTHON_BPF, open_bpf},
-	{RECORDER_PYTHON_TRAMPOLINE, open_nothing},
-	{RECORDER_PYTHON_OFF, open_nothing},
+	{RECORDER_PYTHON_BPF, "bpf", true, open_bpf},
+	{RECORDER_PYTHON_TRAMPOLINE, "trampoline", false, open_nothing},
+	{RECORDER_PYTHON_OFF, "off", false, open_nothing},
 };
+
+#define ENGINES (sizeof(engines) / sizeof(engines[0]))
+
+const char *pythons_engine_name(enum recorder_python python)
+{
+	for (size_t i = 0; i < ENGINES; i++)
+		if (engines[i].python == python)
+			return engines[i].name;
+	return "auto";
+}
+
+bool pythons_engine_has_lines(enum recorder_python python)
+{
+	for (size_t i = 0; i < ENGINES; i++)
+		if (engines[i].python == python)
+			return engines[i].lines;
+	return false;
+}
+
+int pythons_choose(enum recorder_python *python,
+		   void (*refused)(const char *engine, const struct err *why, void *ctx), void *ctx,
+		   struct err *err)
+{
+	for (size_t i = 0; i < ENGINES; i++) {
+		struct pythons *pythons = NULL;
+		struct err why = {0};
+		int ret;
+
+		*python = engines[i].python;
+		ret = pythons_new(&pythons, python, &why);
+		pythons_free(pythons);
+		if (!ret)
+			return 0;
+		refused(engines[i].name, &why, ctx);
+	}
+	return err_set(err, ERR_FAILED, "no engine for Python frames");
+}
 
 static int open_engine(struct pythons *pythons, enum recorder_python *python, struct err *err)
 {
 	bool any = *python == RECORDER_PYTHON_AUTO;
 
-	for (size_t i = 0; i < sizeof(engines) / sizeof(engines[0]); i++) {
+	for (size_t i = 0; i < ENGINES; i++) {
 		struct err why = {0};
 
 		if (!any && engines[i].python != *python)

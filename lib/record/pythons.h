@@ -28,6 +28,14 @@ struct pythons_stats {
 int pythons_new(struct pythons **pythons, enum recorder_python *python, struct err *err);
 void pythons_free(struct pythons *pythons);
 
+/* Which engine `auto` takes here; those before it are told with the reason. Nothing stays open. */
+int pythons_choose(enum recorder_python *python,
+		   void (*refused)(const char *engine, const struct err *why, void *ctx), void *ctx,
+		   struct err *err);
+/* As --python has it: "bpf". */
+const char *pythons_engine_name(enum recorder_python python);
+bool pythons_engine_has_lines(enum recorder_python python);
+
 /* Does an engine walk frames? Then it needs an output on each CPU, and to be attached to every
  * sampled event. */
 bool pythons_walk(const struct pythons *pythons);

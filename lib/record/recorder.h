@@ -79,6 +79,7 @@ struct recorder_result {
 };
 
 #define RECORDER_DEFAULT_PAGES 512
+#define RECORDER_DEFAULT_HZ 999
 
 struct recorder;
 

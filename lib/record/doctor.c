@@ -1,0 +1,198 @@
+#include "record/doctor_probe.h"
+
+#include "perfmap/engine.h"
+#include "record/pythons.h"
+#include "record/target.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+void doctor_say(struct doctor_line *line, enum doctor_verdict verdict, const char *fmt, ...)
+{
+	va_list ap;
+
+	line->verdict = verdict;
+	va_start(ap, fmt);
+	vsnprintf(line->text, sizeof(line->text), fmt, ap);
+	va_end(ap);
+}
+
+void doctor_say_unknown(struct doctor_line *line, const struct err *err)
+{
+	doctor_say(line, DOCTOR_UNKNOWN, "not known: %.360s", err->text);
+}
+
+static void probe_bpf(struct examination *exam, struct doctor_line *line)
+{
+	struct err err = {0};
+
+	if (exam->machine->try_bpf(&err) == 0)
+		doctor_say(line, DOCTOR_OK, "the walker loads and attaches");
+	else
+		doctor_say(line, DOCTOR_FAIL, "%.390s", err.text);
+}
+
+static void probe_engine(struct examination *exam, struct doctor_line *line)
+{
+	struct doctor *doctor = exam->doctor;
+	struct strbuf why = {0};
+	struct err err = {0};
+	const char *name;
+
+	if (exam->machine->choose_engine(&doctor->engine, &why, &err) < 0) {
+		doctor_say(line, DOCTOR_FAIL, "%.390s", err.text);
+		return;
+	}
+	name = pythons_engine_name(doctor->engine);
+	exam->lines = pythons_engine_has_lines(doctor->engine);
+	doctor_say(line, exam->lines ? DOCTOR_OK : DOCTOR_FAIL, "--python=auto takes %s%s%.300s",
+		   name, why.len ? ", since " : ", the best", strbuf_text(&why));
+	strbuf_fini(&why);
+}
+
+static void probe_processes(struct examination *exam, struct doctor_line *line)
+{
+	const struct doctor *doctor = exam->doctor;
+	unsigned int walkable = 0;
+
+	for (size_t i = 0; i < doctor->pythons.len; i++)
+		walkable += doctor->pythons.items[i].verdict != DOCTOR_FAIL;
+	if (exam->pid && doctor->pythons.len)
+		doctor_say(line, doctor->pythons.items[0].verdict, "%s",
+			   doctor->pythons.items[0].text);
+	else if (doctor->hidden_processes)
+		doctor_say(line,
+			   doctor_has_cap(exam, SYSTEM_CAP_SYS_PTRACE) ? DOCTOR_OK : DOCTOR_NOTE,
+			   "%u can be walked; %u processes may not be looked into", walkable,
+			   doctor->hidden_processes);
+	else
+		doctor_say(line, DOCTOR_OK, "%u can be walked", walkable);
+	if (walkable < doctor->pythons.len && !exam->pid)
+		line->verdict = DOCTOR_NOTE;
+}
+
+/* In the order in which they are shown; what one notes in the examination serves those below. */
+static const struct check {
+	const char *id, *title;
+	doctor_probe *probe;
+	enum doctor_need remedy;
+} checks[] = {
+	{"container", "container", doctor_probe_place, REMEDY_NAMESPACE},
+	{"capabilities", "capabilities", doctor_probe_capabilities, REMEDY_WALK},
+	{"perf-events", "perf events", doctor_probe_open, REMEDY_OPEN},
+	{"paranoid", "perf_event_paranoid", doctor_probe_paranoid, REMEDY_OPEN},
+	{"seccomp", "seccomp", doctor_probe_seccomp, REMEDY_FILTER},
+	{"hardware-events", "hardware events", doctor_probe_hardware, REMEDY_COUNT},
+	{"pmus", "PMUs", doctor_probe_pmus, REMEDY_NONE},
+	{"kernel-samples", "kernel code", doctor_probe_kernel_side, REMEDY_OPEN},
+	{"kernel-symbols", "kernel symbols", doctor_probe_symbols, REMEDY_NAME_KERNEL},
+	{"whole-cpus", "whole CPUs", doctor_probe_whole_cpus, REMEDY_CPUS},
+	{"tracepoints", "tracepoints", doctor_probe_tracepoints, REMEDY_TRACEFS},
+	{"sample-rate", "sample rate", doctor_probe_rate, REMEDY_RATE},
+	{"stack-depth", "stack depth", doctor_probe_stack, REMEDY_DEPTH},
+	{"locked-memory", "locked memory", doctor_probe_mlock, REMEDY_LOCK},
+	{"lockdown", "lockdown", doctor_probe_lockdown, REMEDY_LOCKDOWN},
+	{"btf", "BTF", doctor_probe_btf, REMEDY_BTF},
+	{"bpf", "BPF", probe_bpf, REMEDY_WALK},
+	{"ptrace", "ptrace", doctor_probe_ptrace, REMEDY_TRACE},
+	{"engine", "Python engine", probe_engine, REMEDY_WALK},
+	{"pythons", "Pythons that run", probe_processes, REMEDY_PROCESS},
+};
+
+static int run_checks(struct examination *exam, struct err *err)
+{
+	for (size_t i = 0; i < sizeof(checks) / sizeof(checks[0]); i++) {
+		struct doctor_line *line = vec_push(&exam->doctor->lines);
+
+		if (!line)
+			return err_nomem(err);
+		line->id = checks[i].id;
+		line->title = checks[i].title;
+		checks[i].probe(exam, line);
+		if (line->verdict == DOCTOR_OK || line->verdict == DOCTOR_UNKNOWN)
+			line->remedy = NULL;
+		else if (!line->remedy)
+			line->remedy = doctor_remedy(checks[i].remedy);
+	}
+	return 0;
+}
+
+int doctor_run(struct doctor *doctor, const struct doctor_machine *machine, pid_t pid,
+	       struct err *err)
+{
+	struct examination exam = {.doctor = doctor, .machine = machine, .pid = pid};
+	struct utsname name;
+	int ret;
+
+	*doctor = (struct doctor){.uid = geteuid(), .cpus = (int)sysconf(_SC_NPROCESSORS_ONLN)};
+	if (uname(&name) == 0)
+		snprintf(doctor->kernel, sizeof(doctor->kernel), "%.20s %.40s %.16s", name.sysname,
+			 name.release, name.machine);
+	if (pid && kill(pid, 0) < 0 && errno == ESRCH)
+		return err_set(err, ERR_NOT_FOUND, "there is no process %d", (int)pid);
+	system_place(machine->root, getenv("KUBERNETES_SERVICE_HOST"), &doctor->place);
+	ret = pid ? doctor_look_at(doctor, pid, err) : doctor_look_around(doctor, err);
+	if (!ret)
+		ret = run_checks(&exam, err);
+	doctor->works = exam.opens && exam.lines &&
+			(!pid ||
+			 (doctor->pythons.len && doctor->pythons.items[0].verdict != DOCTOR_FAIL));
+	return ret;
+}
+
+void doctor_fini(struct doctor *doctor)
+{
+	vec_fini(&doctor->lines);
+	vec_fini(&doctor->pythons);
+}
+
+/* The machine that we run on */
+
+static int try_bpf(struct err *err)
+{
+	struct perf_event_attr attr = {
+		.type = PERF_TYPE_SOFTWARE,
+		.size = PERF_ATTR_SIZE_VER5,
+		.config = PERF_COUNT_SW_CPU_CLOCK,
+		.sample_period = 1000000,
+		.disabled = 1,
+	};
+	struct py_engine *engine;
+	int ret = py_engine_open(&engine, err), fd;
+
+	if (ret < 0)
+		return ret;
+	fd = event_open_fd(&attr, 0, -1, -1);
+	if (fd < 0) {
+		ret = err_sys(err, -fd, "the walker loads, but there is no event to attach it to");
+	} else {
+		ret = py_engine_attach(engine, fd, false, err);
+		close(fd);
+	}
+	py_engine_close(engine);
+	return ret;
+}
+
+static void note_refused(const char *engine, const struct err *why, void *ctx)
+{
+	struct strbuf *text = ctx;
+
+	strbuf_printf(text, "%s%s does not work: %s", text->len ? "; " : "", engine, why->text);
+}
+
+static int choose_engine(enum recorder_python *engine, struct strbuf *why, struct err *err)
+{
+	return pythons_choose(engine, note_refused, why, err);
+}
+
+const struct doctor_machine doctor_machine_host = {
+	.root = "",
+	.open_event = event_open_fd,
+	.try_bpf = try_bpf,
+	.choose_engine = choose_engine,
+};

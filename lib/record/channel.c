@@ -1,19 +1,8 @@
-/*
- * Opening events.
- *
- * Threads of a running process come and go while it is attached to. An open event is inherited by
- * what its thread creates, so a thread that is found later must only be opened where it did not
- * inherit: the side-band event is opened first, and its FORK record tells. /proc/PID/task is read
- * until it shows no other thread.
- */
 #include "record/channel.h"
 
 #include "base/log.h"
-#include "base/map.h"
 #include "record/attrs.h"
 #include "record/cpus.h"
-#include "record/target.h"
-#include "ring/record.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -27,8 +16,7 @@
 #define SIDEBAND_NAME "dummy:HG"
 #define PYTHON_NAME "python-frames"
 #define ANCHOR_NAME "dummy"
-#define PASSES_MAX 64	   /* over a process that never stops creating threads */
-#define FORK_GRACE_US 1000 /* a thread is in /proc a little before its FORK record is written */
+#define LATE_ID (UINT64_C(1) << 32)
 
 /* As event_open_fd(); a limit on open files that may be raised is. */
 static int open_fd(const struct perf_event_attr *attr, pid_t pid, int cpu, int group)
@@ -58,13 +46,10 @@ static int redirect(int fd, int ring_fd, struct err *err)
 }
 
 /* Space doubles, so that thousands of threads cost no thousand copies. */
-static int add_id(struct data_event *event, int fd, struct err *err)
+static int add_file_id(struct data_event *event, uint64_t id, struct err *err)
 {
 	uint64_t *ids = (uint64_t *)event->ids;
-	uint64_t id;
 
-	if (ioctl(fd, PERF_EVENT_IOC_ID, &id) < 0)
-		return err_sys(err, errno, "cannot get the id of event %s", event->name);
 	if (!(event->id_count & (event->id_count - 1))) {
 		size_t room = event->id_count ? 2 * event->id_count : 1;
 
@@ -75,6 +60,30 @@ static int add_id(struct data_event *event, int fd, struct err *err)
 	ids[event->id_count++] = id;
 	event->ids = ids;
 	return 0;
+}
+
+static int add_id(struct channels *channels, size_t index, int fd, uint64_t *id, struct err *err)
+{
+	struct data_event *event = &channels->events[index];
+	uint64_t *value;
+
+	if (ioctl(fd, PERF_EVENT_IOC_ID, id) < 0)
+		return err_sys(err, errno, "cannot get the id of event %s", event->name);
+	value = map_put(&channels->event_by_id, *id, NULL);
+	if (!value)
+		return err_nomem(err);
+	*value = index | (channels->ids_filed ? LATE_ID : 0);
+	return channels->ids_filed ? 0 : add_file_id(event, *id, err);
+}
+
+int channels_event(const struct channels *channels, uint64_t id, bool *late)
+{
+	const uint64_t *value = map_get(&channels->event_by_id, id);
+
+	if (!value)
+		return -1;
+	*late = *value & LATE_ID;
+	return (int)(*value & ~LATE_ID);
 }
 
 static int make_events(struct channels *channels, struct err *err)
@@ -139,18 +148,33 @@ static int open_event(struct channels *channels, const struct channel *channel, 
 	if (!ret && sampled)
 		ret = pythons_attach(channels->pythons, *fd,
 				     event->attr.type == PERF_TYPE_TRACEPOINT, err);
-	return ret ? ret : add_id(event, *fd, err);
+	return ret ? ret : add_id(channels, index, *fd, &slot->id, err);
 }
 
-/* All events of a task on all CPUs; -1 is whatever runs. */
-static int open_task(struct channels *channels, pid_t tid, struct err *err)
+static bool leads(const struct channels *channels, const struct channel_event *open)
+{
+	return open->fd >= 0 && open->event < channels->sampled &&
+	       channels->events[open->event].leader == (int)open->event;
+}
+
+static int switch_events(struct channels *channels, size_t from, bool on, struct err *err)
+{
+	for (size_t i = from; i < channels->open.len; i++) {
+		const struct channel_event *open = &channels->open.items[i];
+
+		if (leads(channels, open) &&
+		    ioctl(open->fd, on ? PERF_EVENT_IOC_ENABLE : PERF_EVENT_IOC_DISABLE, 0) < 0)
+			return err_sys(err, errno, "cannot %s event %s", on ? "start" : "stop",
+				       channels->events[open->event].name);
+	}
+	return 0;
+}
+
+static int open_sampled(struct channels *channels, pid_t tid, struct err *err)
 {
 	int *fds = malloc(channels->sampled * sizeof(*fds));
-	int ret = fds ? 0 : err_nomem(err), fd;
+	int ret = fds ? 0 : err_nomem(err);
 
-	for (size_t c = 0; !ret && c < channels->len; c++)
-		ret = open_event(channels, &channels->items[c], channels->sampled, tid, -1, &fd,
-				 err);
 	for (size_t c = 0; !ret && c < channels->len; c++)
 		for (size_t i = 0; !ret && i < channels->sampled; i++) {
 			int leader = channels->events[i].leader;
@@ -162,132 +186,70 @@ static int open_task(struct channels *channels, pid_t tid, struct err *err)
 	return ret;
 }
 
-/* Which tasks inherited, by the FORK records that wait in the rings; they stay there. */
-static int note_forks(struct channels *channels, struct map *known, struct err *err)
+int channels_open_task(struct channels *channels, pid_t tid, bool in_doubt, struct err *err)
 {
-	for (size_t i = 0; i < channels->len; i++) {
-		struct ring *ring = &channels->items[i].sideband;
-		const struct perf_event_header *header;
-		struct record_task task;
-		int corrupt = 0;
+	size_t first = channels->open.len;
+	int ret = open_sampled(channels, tid, err), fd;
 
-		ring_begin(ring);
-		while ((header = ring_next(ring, &corrupt)))
-			if (header->type == PERF_RECORD_FORK && record_decode_task(header, &task) &&
-			    !map_put(known, task.tid, NULL))
-				return err_nomem(err);
-	}
-	return 0;
+	for (size_t i = first; in_doubt && !ret && i < channels->open.len; i++)
+		if (!doubt_add(&channels->doubt, channels->open.items[i].id, i))
+			ret = err_nomem(err);
+	for (size_t c = 0; !ret && c < channels->len; c++)
+		ret = open_event(channels, &channels->items[c], channels->sampled, tid, -1, &fd,
+				 err);
+	return !ret && channels->counting ? switch_events(channels, first, true, err) : ret;
 }
 
-/* Opens what is not known yet; *opened counts. A thread that ends meanwhile is left out. */
-static int open_tasks(struct channels *channels, pid_t pid, const struct tasks *tids,
-		      struct map *known, size_t *opened, struct err *err)
+static void close_event(struct channels *channels, struct channel_event *open)
 {
-	for (size_t i = 0; i < tids->len; i++) {
-		bool added;
-		int ret;
-
-		if (!map_put(known, (uint64_t)tids->items[i], &added))
-			return err_nomem(err);
-		if (!added)
-			continue;
-		ret = open_task(channels, tids->items[i], err);
-		if (ret == ERR_PERMISSION)
-			return target_explain(pid, err);
-		if (ret && ret != ERR_NOT_FOUND)
-			return ret;
-		*opened += !ret;
-	}
-	return 0;
+	doubt_close(&channels->doubt, open->id);
+	close(open->fd);
+	open->fd = -1;
 }
 
-static bool any_unknown(const struct tasks *tids, const struct map *known)
+/* With its group, members before the leader. */
+static void close_group(struct channels *channels, size_t place)
 {
-	for (size_t i = 0; i < tids->len; i++)
-		if (!map_get(known, (uint64_t)tids->items[i]))
-			return true;
-	return false;
+	struct channel_event *open = channels->open.items;
+	int leader = channels->events[open[place].event].leader;
+	size_t end;
+
+	while ((int)open[place].event > leader)
+		place--;
+	for (end = place + 1; end < channels->open.len && open[end].event > open[place].event &&
+			      open[end].event < channels->sampled &&
+			      channels->events[open[end].event].leader == leader;)
+		end++;
+	while (end-- > place)
+		if (open[end].fd >= 0)
+			close_event(channels, &open[end]);
 }
 
-static int open_process(struct channels *channels, pid_t pid, struct map *known, size_t *opened,
-			struct err *err)
+void channels_close_task(struct channels *channels, size_t place)
 {
-	struct tasks tids = {0};
-	int ret = 0;
+	size_t count = channels->len * channels->sampled;
 
-	for (int pass = 0; !ret && pass < PASSES_MAX; pass++) {
-		tids.len = 0;
-		ret = target_threads(pid, &tids, err);
-		if (ret || !any_unknown(&tids, known))
-			break;
-		if (pass) {
-			usleep(FORK_GRACE_US);
-			ret = note_forks(channels, known, err);
-		}
-		if (!ret)
-			ret = open_tasks(channels, pid, &tids, known, opened, err);
-	}
-	vec_fini(&tids);
-	return ret;
+	for (size_t i = count; i-- > 0;)
+		if (place + i < channels->open.len && channels->open.items[place + i].fd >= 0)
+			close_event(channels, &channels->open.items[place + i]);
 }
 
-static int open_thread(struct channels *channels, const struct recorder_task *task,
-		       struct map *known, size_t *opened, struct err *err)
+bool channels_keep(struct channels *channels, size_t channel, size_t event, uint32_t tid,
+		   uint64_t id)
 {
-	struct tasks one = {0};
-	pid_t *tid = vec_push(&one);
-	int ret;
+	size_t redundant;
+	bool keep = doubt_keeps(&channels->doubt, tid,
+				(uint32_t)(channel * channels->sampled + event), id, &redundant);
 
-	if (!tid)
-		return err_nomem(err);
-	*tid = task->tid;
-	ret = open_tasks(channels, task->pid, &one, known, opened, err);
-	vec_fini(&one);
-	return ret;
-}
-
-static int open_running(struct channels *channels, struct err *err)
-{
-	const struct recorder_target *target = channels->target;
-	size_t all = 0;
-	struct map known = {0};
-	int ret = 0;
-
-	for (size_t i = 0; !ret && i < target->tasks.len; i++) {
-		const struct recorder_task *task = &target->tasks.items[i];
-		size_t opened = 0;
-
-		ret = target->kind == RECORDER_THREADS
-			      ? open_thread(channels, task, &known, &opened, err)
-			      : open_process(channels, task->pid, &known, &opened, err);
-		if (!ret && !opened && !map_get(&known, (uint64_t)task->tid))
-			log_info("%s %d has ended",
-				 target->kind == RECORDER_THREADS ? "thread" : "process",
-				 (int)task->tid);
-		all += opened;
-	}
-	map_fini(&known);
-	if (!ret && !all)
-		ret = err_set(err, ERR_NOT_FOUND, "what was to be recorded has ended");
-	return ret;
-}
-
-static int open_target(struct channels *channels, struct err *err)
-{
-	switch (channels->target->kind) {
-	case RECORDER_COMMAND:
-		return open_task(channels, channels->target->tasks.items[0].pid, err);
-	case RECORDER_CPUS:
-		return open_task(channels, -1, err);
-	default:
-		return open_running(channels, err);
-	}
+	if (redundant != DOUBT_NONE)
+		close_group(channels, redundant);
+	return keep;
 }
 
 static int open_python(struct channels *channels, struct channel *channel, struct err *err)
 {
 	struct data_event *event = &channels->events[channels->sampled + 1];
+	uint64_t id;
 	int ret;
 
 	channel->python_fd = open_fd(&event->attr, -1, channel->cpu, -1);
@@ -296,7 +258,7 @@ static int open_python(struct channels *channels, struct channel *channel, struc
 	ret = redirect(channel->python_fd, channel->samples_fd, err);
 	if (!ret)
 		ret = pythons_output(channels->pythons, channel->cpu, channel->python_fd, err);
-	return ret ? ret : add_id(event, channel->python_fd, err);
+	return ret ? ret : add_id(channels, channels->sampled + 1, channel->python_fd, &id, err);
 }
 
 static int open_anchor(int *fd, struct ring *ring, int cpu, size_t pages, size_t watermark,
@@ -395,8 +357,6 @@ int channels_open(struct channels *channels, const struct recorder_options *opti
 		ret = make_events(channels, err);
 	for (size_t i = 0; !ret && pythons_walk(pythons) && i < channels->len; i++)
 		ret = open_python(channels, &channels->items[i], err);
-	if (!ret)
-		ret = open_target(channels, err);
 	if (ret)
 		channels_close(channels);
 	return ret;
@@ -406,8 +366,10 @@ void channels_close(struct channels *channels)
 {
 	/* Members of a group before its leader, which would else be switched once more for each. */
 	while (channels->open.len)
-		close(channels->open.items[--channels->open.len].fd);
+		close_fd(channels->open.items[--channels->open.len].fd);
 	vec_fini(&channels->open);
+	doubt_fini(&channels->doubt);
+	map_fini(&channels->event_by_id);
 	close_rings(channels);
 	vec_fini(channels);
 	for (size_t i = 0; channels->events && i < channels->event_count; i++)
@@ -416,17 +378,18 @@ void channels_close(struct channels *channels)
 	*channels = (struct channels){0};
 }
 
+/* A thread that is created by one that inherited takes on its parent's state, and may be linked to
+ * the event only when the event's family was switched already (inherit_event(),
+ * kernel/events/core.c): hence not once. */
+#define SWITCHES 3
+
 int channels_enable(struct channels *channels, bool on, struct err *err)
 {
-	for (size_t i = 0; i < channels->open.len; i++) {
-		const struct channel_event *open = &channels->open.items[i];
+	bool inherited = channels->target->kind != RECORDER_CPUS;
+	int ret = 0;
 
-		if (open->event >= channels->sampled ||
-		    channels->events[open->event].leader != (int)open->event)
-			continue;
-		if (ioctl(open->fd, on ? PERF_EVENT_IOC_ENABLE : PERF_EVENT_IOC_DISABLE, 0) < 0)
-			return err_sys(err, errno, "cannot %s event %s", on ? "start" : "stop",
-				       channels->events[open->event].name);
-	}
-	return 0;
+	channels->counting = on;
+	for (int i = 0; !ret && i < (inherited && on ? SWITCHES : 1); i++)
+		ret = switch_events(channels, 0, on, err);
+	return ret;
 }

@@ -1,8 +1,10 @@
 #ifndef PYPERF_CHANNEL_H
 #define PYPERF_CHANNEL_H
 
+#include "base/map.h"
 #include "base/vec.h"
 #include "data/data.h"
+#include "record/doubt.h"
 #include "record/pythons.h"
 #include "record/recorder.h"
 #include "ring/ring.h"
@@ -24,8 +26,9 @@ struct channel {
 
 /* An event that is open for one task (or for whatever runs) on one CPU. */
 struct channel_event {
-	int fd;
+	int fd;		/* -1: closed, it was one too many */
 	uint32_t event; /* in channels.events */
+	uint64_t id;
 };
 
 struct channels {
@@ -41,14 +44,30 @@ struct channels {
 	struct data_event *events;
 	size_t event_count, sampled;
 	size_t ring_bytes; /* of one CPU's samples ring */
+	struct map event_by_id;
+	struct doubt doubt;
+	bool ids_filed; /* set by the recorder: the file's header is written */
+	bool counting;
 };
 
-/* Opens everything for a held child, or for all threads that a running target has. Rings become
- * smaller where mlock limits forbid the default size. Where `pythons` walk, their event is added
- * and the walker attached. Events of what is no command stay off until channels_enable(). */
+/* Opens the rings and makes the events, without a task. Rings become smaller where mlock limits
+ * forbid the default size. Where `pythons` walk, their event is added and the walker attached. */
 int channels_open(struct channels *channels, const struct recorder_options *options,
 		  const struct recorder_target *target, struct pythons *pythons, struct err *err);
 void channels_close(struct channels *channels);
+
+/* All events of a task, the side-band event last; -1 is whatever runs. Its sampled events begin at
+ * channels.open.len. In doubt: it may have inherited them. Events of what is no command stay off
+ * until channels_enable(). */
+int channels_open_task(struct channels *channels, pid_t tid, bool in_doubt, struct err *err);
+/* Closes the sampled events that begin at `place`. */
+void channels_close_task(struct channels *channels, size_t place);
+/* Is a sample to be kept, or does another event count it, too? */
+bool channels_keep(struct channels *channels, size_t channel, size_t event, uint32_t tid,
+		   uint64_t id);
+
+/* The event that an id belongs to, or -1. A late one is not in the file's header. */
+int channels_event(const struct channels *channels, uint64_t id, bool *late);
 /* Starts (or ends) counting now. */
 int channels_enable(struct channels *channels, bool on, struct err *err);
 

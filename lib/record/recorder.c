@@ -1,8 +1,9 @@
 #include "record/recorder.h"
 
 #include "base/log.h"
-#include "base/map.h"
+#include "base/strbuf.h"
 #include "perfmap/frames.h"
+#include "record/attach.h"
 #include "record/channel.h"
 #include "record/existing.h"
 #include "record/kernel.h"
@@ -49,8 +50,9 @@ struct recorder {
 	struct channels channels;
 	struct data_writer *writer;
 	struct machine_facts facts;
-	struct strbuf tracing;	/* formats of tracepoints */
-	struct map event_by_id; /* id -> index in channels.events, + 1 */
+	struct strbuf tracing; /* formats of tracepoints */
+	struct attach attach;
+	struct strbuf renamed; /* a record with another id */
 	struct recorder_result result;
 	uint64_t started_ns;
 	uint64_t enable_ns; /* 0: counting, or by exec */
@@ -95,22 +97,6 @@ int recorder_new(struct recorder **result, const struct recorder_options *option
 const char *recorder_environment(const struct recorder *recorder)
 {
 	return recorder->engine == RECORDER_PYTHON_TRAMPOLINE ? "PYTHONPERFSUPPORT=1" : NULL;
-}
-
-static int index_ids(struct recorder *recorder, struct err *err)
-{
-	for (size_t i = 0; i < recorder->channels.event_count; i++) {
-		const struct data_event *event = &recorder->channels.events[i];
-
-		for (size_t n = 0; n < event->id_count; n++) {
-			uint64_t *index = map_put(&recorder->event_by_id, event->ids[n], NULL);
-
-			if (!index)
-				return err_nomem(err);
-			*index = i + 1;
-		}
-	}
-	return 0;
 }
 
 static int watch(struct recorder *recorder, int fd, enum source_kind kind, size_t channel,
@@ -211,6 +197,7 @@ static int open_file(struct recorder *recorder, struct err *err)
 			       err);
 	if (ret)
 		return ret;
+	recorder->channels.ids_filed = true;
 	recorder->created = lstat(recorder->options->path, &st) == 0 && S_ISREG(st.st_mode);
 	return 0;
 }
@@ -255,7 +242,7 @@ int recorder_open(struct recorder *recorder, const struct recorder_target *targe
 		ret = channels_open(&recorder->channels, recorder->options, target,
 				    recorder->pythons, err);
 	if (!ret)
-		ret = index_ids(recorder, err);
+		ret = attach_open(&recorder->attach, &recorder->channels, target, err);
 	if (!ret)
 		ret = watch_all(recorder, err);
 	if (!ret)
@@ -326,27 +313,71 @@ static void on_walk(struct recorder *recorder, uint32_t *frames_before,
 		*frames_before = sample->id.tid;
 }
 
-static void on_sample(struct recorder *recorder, size_t channel,
-		      const struct perf_event_header *header)
+/* False where the sample is one too many. */
+static bool on_sample(struct recorder *recorder, size_t channel,
+		      const struct perf_event_header *header, int event, uint64_t id)
 {
 	uint32_t *frames_before = &recorder->frames_before.items[channel];
 	struct record_sample sample;
-	uint64_t id, *index;
+	bool has_frames;
 
-	if (!record_identifier(header, PERF_SAMPLE_IDENTIFIER, &id))
-		return;
-	index = map_get(&recorder->event_by_id, id);
-	if (!index ||
-	    !record_decode_sample(header, &recorder->channels.events[*index - 1].attr, &sample))
-		return;
-	if (*index - 1 > recorder->channels.sampled) {
+	if (event < 0 ||
+	    !record_decode_sample(header, &recorder->channels.events[event].attr, &sample))
+		return true;
+	if ((size_t)event > recorder->channels.sampled) {
 		on_walk(recorder, frames_before, &sample);
-		return;
+		return true;
 	}
-	recorder->result.samples++;
-	recorder->result.python += *frames_before && *frames_before == sample.id.tid;
+	has_frames = *frames_before && *frames_before == sample.id.tid;
 	*frames_before = 0;
+	if (!channels_keep(&recorder->channels, channel, (size_t)event, sample.id.tid, id))
+		return false;
+	recorder->result.samples++;
+	recorder->result.python += has_frames;
 	data_writer_time(recorder->writer, sample.id.time);
+	return true;
+}
+
+/* Events that were opened late are in the file under their event's first id. */
+static const struct perf_event_header *
+rename_event(struct recorder *recorder, const struct perf_event_header *header, int event)
+{
+	uint64_t id = recorder->channels.events[event].ids[0];
+	bool sample = header->type == PERF_RECORD_SAMPLE;
+	struct strbuf *renamed = &recorder->renamed;
+
+	strbuf_reset(renamed);
+	strbuf_add(renamed, header, header->size);
+	if (strbuf_failed(renamed))
+		return header;
+	memcpy(renamed->buf + (sample ? sizeof(*header) : header->size - sizeof(id)), &id,
+	       sizeof(id));
+	return (const struct perf_event_header *)renamed->buf;
+}
+
+static int read_record(struct recorder *recorder, size_t channel,
+		       const struct perf_event_header *header, struct err *err)
+{
+	uint64_t id = 0;
+	bool late = false;
+	int event = -1, ret = 0;
+
+	if (record_identifier(header, PERF_SAMPLE_IDENTIFIER, &id))
+		event = channels_event(&recorder->channels, id, &late);
+	if (header->type == PERF_RECORD_SAMPLE) {
+		if (!on_sample(recorder, channel, header, event, id))
+			return 0;
+	} else {
+		ret = on_sideband(recorder, header, err);
+		if (!ret)
+			ret = attach_record(&recorder->attach, header, id, err);
+	}
+	recorder->result.lost += record_lost(header);
+	if (ret)
+		return ret;
+	if (late)
+		header = rename_event(recorder, header, event);
+	return data_write(recorder->writer, header, header->size, err);
 }
 
 static int read_ring(struct recorder *recorder, size_t channel, struct ring *ring, struct err *err)
@@ -355,15 +386,8 @@ static int read_ring(struct recorder *recorder, size_t channel, struct ring *rin
 	int ret = 0, corrupt = 0;
 
 	ring_begin(ring);
-	while (!ret && (header = ring_next(ring, &corrupt))) {
-		if (header->type == PERF_RECORD_SAMPLE)
-			on_sample(recorder, channel, header);
-		else
-			ret = on_sideband(recorder, header, err);
-		recorder->result.lost += record_lost(header);
-		if (!ret)
-			ret = data_write(recorder->writer, header, header->size, err);
-	}
+	while (!ret && (header = ring_next(ring, &corrupt)))
+		ret = read_record(recorder, channel, header, err);
 	ring_end(ring);
 	if (corrupt)
 		log_warn("a ring buffer held a broken record; what followed it is lost");
@@ -501,7 +525,8 @@ void recorder_free(struct recorder *recorder)
 	put_old_back(recorder);
 	channels_close(&recorder->channels);
 	pythons_free(recorder->pythons);
-	map_fini(&recorder->event_by_id);
+	attach_fini(&recorder->attach);
+	strbuf_fini(&recorder->renamed);
 	vec_fini(&recorder->frames_before);
 	strbuf_fini(&recorder->tracing);
 	for (size_t i = 0; i < recorder->ends.len; i++)

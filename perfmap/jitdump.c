@@ -475,19 +475,3 @@ bool jitdump_line(const struct jitdump *dump, const struct jitdump_code *code, u
 	}
 	return found;
 }
-
-uint32_t jitdump_name_pid(const char *path)
-{
-	static const char start[] = "jit-", end[] = ".dump";
-	const char *slash = strrchr(path, '/'), *s = slash ? slash + 1 : path;
-	uint64_t pid = 0;
-
-	if (strncmp(s, start, sizeof(start) - 1) != 0)
-		return 0;
-	for (s += sizeof(start) - 1; *s >= '0' && *s <= '9'; s++) {
-		pid = pid * 10 + (uint64_t)(*s - '0');
-		if (pid > INT32_MAX)
-			return 0;
-	}
-	return strcmp(s, end) == 0 ? (uint32_t)pid : 0;
-}

@@ -3,10 +3,12 @@
 
 #include "base/bytes.h"
 #include "base/err.h"
+#include "base/strbuf.h"
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 /*
  * jit-PID.dump: what a JIT (CPython's -X perf_jit, V8's --perf-prof, agents of the JVM) tells of
@@ -50,6 +52,24 @@ struct jitdump_head {
 	uint32_t pid;	  /* in the runtime's namespace */
 	uint64_t time;	  /* of its start, by a clock of the runtime's choice */
 };
+
+/*
+ * Opens a dump that a process has mapped (perf's convention: the runtime maps its own dump, so that
+ * a recording names it). `path` is in the process's tree and holds its number, as it is in its own
+ * namespace. The fd, ERR_NOT_FOUND, or ERR_PERMISSION where it is not to be trusted
+ * (safe_open_written()).
+ */
+int jitdump_open(pid_t pid, pid_t ns_pid, uid_t uid, const char *path, struct err *err);
+/* Appends at most JITDUMP_BYTES_MAX; *refused: bytes that are too much. */
+int jitdump_read(int fd, struct strbuf *text, uint64_t *refused, struct err *err);
+
+/* The private section: per dump u32 pid, a blob (u32 length, bytes) with its path, a blob with its
+ * bytes; little-endian. */
+void jitdump_section_add(struct strbuf *section, uint32_t pid, const char *path, const void *text,
+			 size_t len);
+/* Steps through a section: false at the end (or at a broken entry, with section->bad). */
+bool jitdump_section_next(struct bytes *section, uint32_t *pid, struct bytes *path,
+			  struct bytes *text);
 
 /* False where the bytes begin no dump. */
 bool jitdump_head(const void *bytes, size_t len, struct jitdump_head *head);

@@ -1,16 +1,11 @@
 #include "perfmap/perfmap.h"
 
-#include "base/io.h"
 #include "base/vec.h"
 #include "perfmap/safe_open.h"
 
-#include <errno.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 /*
  * A map is kept as its text, with NULs for newlines, and sorted disjoint ranges that point into it.
@@ -194,6 +189,12 @@ static bool parse_line(const char *text, const char *s, const char *end, struct 
 	return s < end && *s;
 }
 
+static void cut_name(char *name, const char *end)
+{
+	if (end - name > (ptrdiff_t)PERFMAP_NAME_MAX)
+		memcpy(name + PERFMAP_NAME_MAX - 3, "...", sizeof("..."));
+}
+
 static int parse_lines(struct perfmap *map, size_t len, struct lines *lines, struct err *err)
 {
 	char *s = map->text, *end = s + len;
@@ -212,6 +213,7 @@ static int parse_lines(struct perfmap *map, size_t len, struct lines *lines, str
 			if (!place)
 				return err_nomem(err);
 			*place = line;
+			cut_name(map->text + line.name, stop);
 		}
 		s = stop + 1;
 	}
@@ -295,6 +297,12 @@ static void split_python(struct perfmap_entry *entry)
 	entry->filename_len = strlen(entry->filename);
 }
 
+void perfmap_entry_of(uint64_t start, uint64_t size, const char *name, struct perfmap_entry *entry)
+{
+	*entry = (struct perfmap_entry){.start = start, .size = size, .name = name};
+	split_python(entry);
+}
+
 bool perfmap_find(const struct perfmap *map, uint64_t addr, struct perfmap_entry *entry)
 {
 	size_t low = 0, high = map->ranges.len;
@@ -311,12 +319,7 @@ bool perfmap_find(const struct perfmap *map, uint64_t addr, struct perfmap_entry
 	if (low == map->ranges.len || map->ranges.items[low].start > addr)
 		return false;
 	range = &map->ranges.items[low];
-	*entry = (struct perfmap_entry){
-		.start = range->start,
-		.size = range->end - range->start,
-		.name = map->text + range->name,
-	};
-	split_python(entry);
+	perfmap_entry_of(range->start, range->end - range->start, map->text + range->name, entry);
 	return true;
 }
 
@@ -330,44 +333,25 @@ uint64_t perfmap_skipped(const struct perfmap *map)
 	return map->skipped;
 }
 
-static int refuse(struct err *err, const char *path, const char *why)
+int perfmap_open(pid_t pid, pid_t ns_pid, uid_t uid, struct err *err)
 {
-	return err_set(err, ERR_PERMISSION, "%s is not to be trusted: %s", path, why);
+	char path[40];
+
+	snprintf(path, sizeof(path), "/tmp/perf-%d.map", (int)ns_pid);
+	return safe_open_written(pid, ns_pid, uid, path, err);
 }
 
-static int read_trusted(const char *root, const char *path, uid_t uid, struct strbuf *text,
-			struct err *err)
+int perfmap_read(int fd, struct strbuf *text, uint64_t *refused, struct err *err)
 {
-	struct stat st;
-	int fd = safe_open(root, path, SAFE_OPEN_NOFOLLOW, &st, err);
-	int ret = 0;
+	size_t start = text->len;
+	int ret = safe_read_start(fd, "a perf map", PERFMAP_BYTES_MAX, text, refused, err);
 
-	if (fd < 0)
-		return fd;
-	/* A link to a file that the target could not read itself would leak it into a recording. */
-	if (st.st_uid != uid && st.st_uid != 0)
-		ret = refuse(err, path, "it belongs to neither the process's user nor root");
-	else if (st.st_nlink > 1)
-		ret = refuse(err, path, "it is a hard link");
-	else
-		ret = safe_read(fd, path, PERFMAP_BYTES_MAX, text, err);
-	close(fd);
+	/* The line that is cut through is refused whole. */
+	while (!ret && *refused && text->len > start && text->buf[text->len - 1] != '\n') {
+		text->len--;
+		++*refused;
+	}
 	return ret;
-}
-
-int perfmap_read(pid_t pid, pid_t ns_pid, uid_t uid, struct strbuf *text, struct err *err)
-{
-	char root[32], path[40];
-	struct stat st;
-
-	snprintf(root, sizeof(root), "/proc/%d/root", (int)pid);
-	snprintf(path, sizeof(path), "/tmp/perf-%d.map", (int)(ns_pid > 0 ? ns_pid : pid));
-	/* A process that has ended has no root any more. */
-	if (stat(root, &st) == 0)
-		return read_trusted(root, path, uid, text, err);
-	if (errno != ENOENT && errno != ESRCH)
-		return err_sys(err, errno, "cannot look into %s", root);
-	return read_trusted("", path, uid, text, err);
 }
 
 void perfmap_section_add(struct strbuf *section, uint32_t pid, const char *text, size_t len)

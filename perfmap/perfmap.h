@@ -26,24 +26,28 @@ struct perfmap_entry {
 };
 
 /* Bounded: lines beyond PERFMAP_LINES_MAX and bytes beyond PERFMAP_BYTES_MAX are refused and
- * counted. Lines that are no entry are skipped and counted. */
-#define PERFMAP_LINES_MAX 10000000u
-#define PERFMAP_BYTES_MAX (1u << 30)
+ * counted. Lines that are no entry are skipped and counted. Longer names end in "...". */
+#define PERFMAP_LINES_MAX 4000000u
+#define PERFMAP_BYTES_MAX (128u << 20)
+#define PERFMAP_NAME_MAX 1024u
 
 int perfmap_parse(struct perfmap **map, const char *text, size_t len, struct err *err);
 void perfmap_free(struct perfmap *map);
+/* Code whose name is known otherwise, split as a map's. */
+void perfmap_entry_of(uint64_t start, uint64_t size, const char *name, struct perfmap_entry *entry);
 bool perfmap_find(const struct perfmap *map, uint64_t addr, struct perfmap_entry *entry);
 /* Disjoint ranges, once overlaps are resolved. */
 size_t perfmap_count(const struct perfmap *map);
 uint64_t perfmap_skipped(const struct perfmap *map);
 
 /*
- * Reads the map of a live or just ended process: /proc/PID/root/tmp/perf-NSPID.map while it lives,
- * else /tmp/perf-NSPID.map where `ns_pid` was noted before. Opened with O_NOFOLLOW, only a regular
- * file that belongs to `uid` or to root. ERR_NOT_FOUND where there is none, ERR_PERMISSION with the
- * reason where it is not to be trusted.
+ * Opens the map of a live or just ended process: /proc/PID/root/tmp/perf-NSPID.map while it lives,
+ * else /tmp/perf-NSPID.map where `ns_pid` was noted before. The fd, ERR_NOT_FOUND where there is
+ * none, ERR_PERMISSION with the reason where it is not to be trusted (safe_open_written()).
  */
-int perfmap_read(pid_t pid, pid_t ns_pid, uid_t uid, struct strbuf *text, struct err *err);
+int perfmap_open(pid_t pid, pid_t ns_pid, uid_t uid, struct err *err);
+/* Appends whole lines, as far as PERFMAP_BYTES_MAX; *refused: bytes that are too much. */
+int perfmap_read(int fd, struct strbuf *text, uint64_t *refused, struct err *err);
 
 /* The private section: per map u32 pid and a blob (u32 length, bytes) of its text, little-endian.
  */

@@ -5,7 +5,9 @@
 #include "base/strbuf.h"
 
 #include <stddef.h>
+#include <stdint.h>
 #include <sys/stat.h>
+#include <sys/types.h>
 
 /*
  * Opening files whose names a profiled process chose, perhaps as root and in a container's tree.
@@ -23,6 +25,18 @@ enum safe_open_flag {
  * no regular file). */
 int safe_open(const char *root, const char *path, enum safe_open_flag flag, struct stat *st,
 	      struct err *err);
+
+/*
+ * A file that a process wrote under a name that others can foresee: in its own tree or, where it
+ * has ended and had the same number in its namespace as in ours, in our tree. Trusted only when it
+ * belongs to `uid` or root and has no second name, since a link to what the process could not read
+ * would leak that into a recording.
+ */
+int safe_open_written(pid_t pid, pid_t ns_pid, uid_t uid, const char *path, struct err *err);
+
+/* Appends what comes first of a file, and says in *rest how many bytes lie behind `limit`. */
+int safe_read_start(int fd, const char *path, size_t limit, struct strbuf *out, uint64_t *rest,
+		    struct err *err);
 
 /* Appends the whole file; ERR_UNSUPPORTED where it is larger than `limit`. */
 int safe_read(int fd, const char *path, size_t limit, struct strbuf *out, struct err *err);

@@ -63,6 +63,7 @@ enum data_section {
 	DATA_SECTION_PERFMAP = 202, /* perf-PID.map files */
 	DATA_SECTION_SOURCE = 203,  /* text of the Python sources that were hit */
 	DATA_SECTION_SYMBOL = 204,  /* symbols of addresses that only the recording machine knows */
+	DATA_SECTION_JITDUMP = 205, /* jit-PID.dump files */
 };
 
 struct data_record {

@@ -34,6 +34,8 @@ static const struct loss losses[] = {
 	 "Python stacks belong to no sample", NULL},
 	{LOSS(malformed), false, "record breaks its own format and was left out",
 	 "records break their own format and were left out", NULL},
+	{LOSS(jit_skipped), false, "entry of a perf map or jitdump makes no sense and was left out",
+	 "entries of perf maps or jitdumps make no sense and were left out", NULL},
 	{LOSS(late), true, "record came out of its order in time",
 	 "records came out of their order in time",
 	 "code near them may be attributed to older mappings"},

@@ -34,7 +34,6 @@ struct python_entry {
 
 struct chains {
 	struct profile *profile;
-	struct jit *jit;
 	struct native_entry native[CACHE_SIZE];
 	struct python_entry python[CACHE_SIZE];
 	/* The sample at hand, leaf first. */
@@ -49,14 +48,13 @@ struct chains {
 	uint32_t frames[NATIVE_MAX + PYTHON_MAX];
 };
 
-struct chains *chains_new(struct profile *profile, struct jit *jit)
+struct chains *chains_new(struct profile *profile)
 {
 	struct chains *chains = calloc(1, sizeof(*chains));
 
 	if (!chains)
 		return NULL;
 	chains->profile = profile;
-	chains->jit = jit;
 	return chains;
 }
 
@@ -76,18 +74,35 @@ bool chain_frames_sound(const void *payload, size_t len)
 	       head.count <= (len - sizeof(head)) / sizeof(head.frames[0]);
 }
 
-/* Code without a file: a JIT's, which may have left a perf map. False when memory ran out. */
-static bool find_jit(struct chains *chains, uint32_t pid, uint64_t addr, struct native_hit *hit)
+/* What a dump tells of a function beside its name. False when memory ran out. */
+static bool keep_code(struct profile *profile, uint32_t function, const struct jit_hit *found)
+{
+	uint64_t *index = map_put(&profile->jit_by_function, function, NULL);
+	struct jit_code *code = index && !*index ? vec_push(&profile->jit_codes) : NULL;
+
+	if (!code)
+		return index && *index;
+	*code = (struct jit_code){found->dump, found->code};
+	*index = profile->jit_codes.len;
+	return true;
+}
+
+/* Code without a file: a JIT's, which may have left a perf map or a dump. False when memory ran
+ * out. */
+static bool find_jit(struct chains *chains, const struct chain_sample *in, uint64_t addr,
+		     struct native_hit *hit)
 {
 	struct intern *strings = &chains->profile->strings;
 	struct function_item key = {.function.kind = FRAME_NATIVE};
 	struct perfmap_entry entry;
+	struct jit_hit found;
 	const char *dot, *name;
 	enum frame_origin origin = ORIGIN_JIT;
 	uint32_t function;
 
-	if (!jit_find(chains->jit, pid, addr, &entry))
+	if (!jit_find(&chains->profile->jit, in->sample->id.pid, in->sample->id.time, addr, &found))
 		return true;
+	entry = found.entry;
 	if (entry.python) {
 		origin = ORIGIN_TRAMPOLINE;
 		hit->class = MERGE_TRAMPOLINE;
@@ -105,13 +120,15 @@ static bool find_jit(struct chains *chains, uint32_t pid, uint64_t addr, struct 
 		key.vaddr = entry.start;
 	}
 	function = profile_add_function(chains->profile, &key, entry.size);
-	if (function == KEYED_NONE)
+	if (function == KEYED_NONE ||
+	    (found.code && !entry.python && !keep_code(chains->profile, function, &found)))
 		return false;
 	hit->frame = profile_add_frame(chains->profile, origin, function, addr);
 	return hit->frame != KEYED_NONE;
 }
 
-static struct native_hit find_native(struct chains *chains, uint32_t pid, uint64_t addr)
+static struct native_hit find_native(struct chains *chains, const struct chain_sample *in,
+				     uint64_t addr)
 {
 	struct profile *profile = chains->profile;
 	struct native_hit hit = {.frame = KEYED_NONE, .class = MERGE_NATIVE};
@@ -119,13 +136,13 @@ static struct native_hit find_native(struct chains *chains, uint32_t pid, uint64
 	const struct dso *dso;
 	uint64_t vaddr;
 
-	if (!process_find(profile->processes, pid, addr, false, &map)) {
+	if (!process_find(profile->processes, in->sample->id.pid, addr, false, &map)) {
 		hit.frame = profile_add_frame(profile, ORIGIN_NATIVE, 0, addr);
 		return hit;
 	}
 	hit.mapped = true;
 	dso = process_dso(profile->processes, map.dso);
-	if (dso->kind == DSO_ANON && !find_jit(chains, pid, addr, &hit))
+	if (dso->kind == DSO_ANON && !find_jit(chains, in, addr, &hit))
 		return hit;
 	if (dso->kind == DSO_ELF &&
 	    objects_vaddr(profile->objects, map.dso, map.file_offset, &vaddr) &&
@@ -157,13 +174,11 @@ static struct native_hit native_hit(struct chains *chains, const struct chain_sa
 	struct native_entry *entry = &chains->native[map_mix(generation, addr) & (CACHE_SIZE - 1)];
 
 	if (entry->generation != generation || entry->addr != addr) {
-		uint32_t pid = in->sample->id.pid;
-
 		*entry = (struct native_entry){
 			.generation = generation,
 			.addr = addr,
-			.hit = kernel ? find_kernel(chains, pid, addr)
-				      : find_native(chains, pid, addr),
+			.hit = kernel ? find_kernel(chains, in->sample->id.pid, addr)
+				      : find_native(chains, in, addr),
 		};
 	}
 	return entry->hit;

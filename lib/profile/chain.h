@@ -2,7 +2,6 @@
 #define PYPERF_CHAIN_H
 
 #include "base/err.h"
-#include "profile/jit.h"
 #include "ring/record.h"
 
 #include <stdbool.h>
@@ -19,14 +18,14 @@
 struct chains;
 struct profile;
 
-/* Both are borrowed. */
-struct chains *chains_new(struct profile *profile, struct jit *jit);
+/* Borrowed. */
+struct chains *chains_new(struct profile *profile);
 void chains_free(struct chains *chains);
 
 struct chain_sample {
 	const struct record_sample *sample;
 	uint16_t cpumode;    /* of the record: what ip belongs to */
-	uint64_t generation; /* of the process's maps */
+	uint64_t generation; /* of the process's maps, and of what it made at run time */
 	/* PY_RAW_FRAMES payload, checked by chain_frames_sound(), at any alignment; may be NULL. */
 	const void *python;
 };

@@ -6,7 +6,6 @@
 #include "perfmap/source.h"
 #include "process/process.h"
 #include "profile/chain.h"
-#include "profile/jit.h"
 #include "profile/objects.h"
 #include "profile/pair.h"
 #include "ring/order.h"
@@ -14,6 +13,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>
@@ -61,7 +61,6 @@ struct loader {
 	const struct profile_options *options;
 	struct order *order;
 	struct chains *chains;
-	struct jit jit;
 	struct pairing pairing;
 
 	struct queued *queue; /* ring of queue_cap, a power of two */
@@ -290,6 +289,7 @@ static int apply_mmap(struct loader *l, const struct perf_event_header *record, 
 	bool kernel = (record->misc & PERF_RECORD_MISC_CPUMODE_MASK) == PERF_RECORD_MISC_KERNEL;
 	struct record_mmap mmap;
 	struct process_map map;
+	int rc;
 
 	if (!record_decode_mmap(record, &mmap)) {
 		l->malformed++;
@@ -310,7 +310,8 @@ static int apply_mmap(struct loader *l, const struct perf_event_header *record, 
 	 */
 	if (kernel && !strcmp(mmap.filename, "[kernel.kallsyms]_text"))
 		l->profile->kernel_text = mmap.pgoff;
-	return process_mmap(l->profile->processes, &map, err);
+	rc = jit_mmap(&l->profile->jit, mmap.pid, mmap.filename, err);
+	return rc < 0 ? rc : process_mmap(l->profile->processes, &map, err);
 }
 
 static int apply_comm(struct loader *l, const struct perf_event_header *record, struct err *err)
@@ -321,6 +322,8 @@ static int apply_comm(struct loader *l, const struct perf_event_header *record, 
 		l->malformed++;
 		return 0;
 	}
+	if (comm.exec)
+		jit_exec(&l->profile->jit, comm.pid);
 	return process_comm(l->profile->processes, comm.pid, comm.tid, comm.comm, comm.exec, err);
 }
 
@@ -332,7 +335,8 @@ static int apply_fork(struct loader *l, const struct perf_event_header *record, 
 		l->malformed++;
 		return 0;
 	}
-	if (task.pid != task.ppid && !jit_fork(&l->jit, task.pid, task.ppid))
+	if (task.pid != task.ppid &&
+	    jit_fork(&l->profile->jit, task.pid, task.ppid, l->delivered_time, err) < 0)
 		return err_nomem(err);
 	return process_fork(l->profile->processes, task.pid, task.tid, task.ppid, task.ptid, err);
 }
@@ -426,6 +430,7 @@ static int apply_sample(struct loader *l, const struct perf_event_header *record
 	struct chain_sample in = {.sample = &sample, .cpumode = record->misc};
 	const struct task *task;
 	struct profile_cell *cell;
+	uint64_t epoch;
 	uint32_t id;
 	int rc;
 
@@ -437,6 +442,9 @@ static int apply_sample(struct loader *l, const struct perf_event_header *record
 	if (!task)
 		return err_nomem(err);
 	in.generation = task->generation;
+	epoch = jit_epoch(&l->profile->jit, sample.id.pid, sample.id.time);
+	if (epoch)
+		in.generation = map_mix(in.generation, epoch);
 	in.python = queued->frames;
 	rc = find_cell(l, &in, task->thread, queued, &id, err);
 	if (rc < 0)
@@ -521,7 +529,12 @@ static int decode_sources(struct loader *l, struct bytes section, struct err *er
 
 static int decode_maps(struct loader *l, struct bytes section, struct err *err)
 {
-	return jit_load(&l->jit, section, err);
+	return jit_load_maps(&l->profile->jit, section, err);
+}
+
+static int decode_dumps(struct loader *l, struct bytes section, struct err *err)
+{
+	return jit_load_dumps(&l->profile->jit, section, err);
 }
 
 /* A section that is broken is counted; what came before the break stays. */
@@ -549,6 +562,8 @@ static int read_side_data(struct loader *l, struct err *err)
 		rc = read_section(l, DATA_SECTION_SOURCE, decode_sources, err);
 	if (rc >= 0)
 		rc = read_section(l, DATA_SECTION_PERFMAP, decode_maps, err);
+	if (rc >= 0)
+		rc = read_section(l, DATA_SECTION_JITDUMP, decode_dumps, err);
 	return rc < 0 ? rc : profile_read_meta(profile, l->file, err);
 }
 
@@ -573,15 +588,34 @@ static int read_records(struct loader *l, struct err *err)
 	return rc;
 }
 
+/* Dumps have the times of CLOCK_MONOTONIC. */
+static bool has_dump_clock(const struct data_file *file)
+{
+	const struct perf_event_attr *attr = data_event_count(file) ? &data_event(file, 0)->attr
+								    : NULL;
+
+	return attr && attr->use_clockid && attr->clockid == CLOCK_MONOTONIC;
+}
+
+static bool is_ours(const struct data_file *file)
+{
+	struct bytes meta = data_section(file, DATA_SECTION_META);
+
+	return bytes_left(&meta) > 0;
+}
+
 static int loader_init(struct loader *l, struct err *err)
 {
 	l->repeats = calloc(REPEATS, sizeof(*l->repeats));
 	l->order = order_new(deliver, l);
-	l->chains = chains_new(l->profile, &l->jit);
+	l->chains = chains_new(l->profile);
 	l->profile->objects = objects_new(l->profile->processes, data_info(l->file));
 	if (!l->repeats || !l->order || !l->chains || !l->profile->objects)
 		return err_nomem(err);
-	l->jit.live = objects_same_host(l->profile->objects);
+	l->profile->jit.live = objects_same_host(l->profile->objects);
+	/* Our own recordings have all the maps that there were. */
+	l->profile->jit.maps_live = l->profile->jit.live && !is_ours(l->file);
+	l->profile->jit.timed = has_dump_clock(l->file);
 	return read_events(l, err);
 }
 
@@ -589,7 +623,6 @@ static void loader_fini(struct loader *l)
 {
 	order_free(l->order);
 	chains_free(l->chains);
-	jit_fini(&l->jit);
 	pairing_fini(&l->pairing);
 	free(l->queue);
 	map_fini(&l->tasks);
@@ -614,6 +647,7 @@ static int load(struct loader *l, struct err *err)
 	pairing_lost(&l->pairing, UINT32_MAX);
 	summary->unpaired = l->pairing.unpaired;
 	summary->malformed += l->malformed;
+	summary->jit_skipped = l->profile->jit.skipped;
 	summary->late = order_late(l->order);
 	if (data_loss(l->file)) {
 		summary->loss = profile_keep(l->profile, data_loss(l->file));

@@ -1,5 +1,6 @@
 #include "profile/store.h"
 
+#include "arch/arch.h"
 #include "perfmap/code.h"
 #include "perfmap/frames.h"
 #include "process/process.h"
@@ -200,12 +201,41 @@ int profile_resolve(struct profile *profile, const struct data_info *info, bool 
 bool profile_native_line(struct profile *profile, uint32_t frame, const char **file, uint32_t *line)
 {
 	struct frame_item *item = profile_frame_item(profile, frame);
+	const struct jit_code *jit;
 
+	if (item->key.origin == ORIGIN_JIT) {
+		jit = profile_jit_code(profile, item->key.owner);
+		if (!jit || !jitdump_line(jit->dump, jit->code, item->key.addr, file, line))
+			return false;
+		item->frame.line = *line;
+		return true;
+	}
 	if (item->key.origin != ORIGIN_NATIVE || !item->key.owner ||
 	    !objects_line(profile->objects, item->key.owner, item->frame.addr, file, line))
 		return false;
 	item->frame.line = *line;
 	return true;
+}
+
+/* Runtimes do not always say for which machine their code is. */
+static int jit_code(const struct jit_code *jit, uint64_t *vaddr, uint8_t **bytes, size_t *len,
+		    uint16_t *machine, struct err *err)
+{
+	struct bytes code = jit->code->code;
+
+	*len = bytes_left(&code);
+	if (!*len)
+		return err_set(err, ERR_NOT_FOUND, "the jitdump does not have the code of %s",
+			       jit->code->name);
+	*bytes = malloc(*len);
+	if (!*bytes)
+		return err_nomem(err);
+	memcpy(*bytes, code.at, *len);
+	*vaddr = jit->code->addr;
+	*machine = (uint16_t)jitdump_head_of(jit->dump)->machine;
+	if (!*machine && arch_host())
+		*machine = arch_host()->elf_machine;
+	return 0;
 }
 
 #define NATIVE_CODE_MAX (4u << 20) /* bytes of one function; more is a broken symbol */
@@ -215,10 +245,13 @@ int profile_native_code(struct profile *profile, uint32_t function, uint64_t *va
 {
 	const struct function_item *item = keyed_at(&profile->functions, function);
 	const char *name = profile_text(profile, item->function.name);
+	const struct jit_code *jit = profile_jit_code(profile, function);
 	struct elf_file *elf;
 
 	if (item->function.kind != FRAME_NATIVE)
 		return err_set(err, ERR_UNSUPPORTED, "%s is no native function", name);
+	if (jit)
+		return jit_code(jit, vaddr, bytes, len, machine, err);
 	elf = item->dso ? objects_elf(profile->objects, item->dso) : NULL;
 	if (!elf) {
 		err_set(err, ERR_NOT_FOUND, "the code of %s is not on this machine", name);

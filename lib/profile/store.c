@@ -49,6 +49,9 @@ void profile_free(struct profile *profile)
 	if (!profile)
 		return;
 	objects_free(profile->objects);
+	jit_fini(&profile->jit);
+	vec_fini(&profile->jit_codes);
+	map_fini(&profile->jit_by_function);
 	sources_free(profile->sources);
 	py_codes_free(profile->codes);
 	process_table_free(profile->processes);
@@ -99,6 +102,13 @@ uint32_t profile_add_function(struct profile *profile, const struct function_ite
 	if (added)
 		((struct function_item *)keyed_at(&profile->functions, id))->size = size;
 	return id;
+}
+
+const struct jit_code *profile_jit_code(const struct profile *profile, uint32_t function)
+{
+	uint64_t *index = map_get(&profile->jit_by_function, function);
+
+	return index ? &profile->jit_codes.items[*index - 1] : NULL;
 }
 
 const char *profile_keep(struct profile *profile, const char *text)

@@ -4,6 +4,7 @@
 #include "base/arena.h"
 #include "base/intern.h"
 #include "base/vec.h"
+#include "profile/jit.h"
 #include "profile/keyed.h"
 #include "profile/profile.h"
 #include "profile/stacks.h"
@@ -16,8 +17,8 @@
  */
 enum frame_origin {
 	ORIGIN_CODE, /* owner: profile->codes_seen; addr: byte offset, with PY_FRAME_NO_INSTR */
-	ORIGIN_TRAMPOLINE, /* a py:: entry of a perf map; owner: function */
-	ORIGIN_JIT,	   /* another entry of a perf map; owner: function */
+	ORIGIN_TRAMPOLINE, /* a py:: entry of a perf map or dump; owner: function */
+	ORIGIN_JIT,	   /* another entry of either; owner: function */
 	ORIGIN_NATIVE, /* owner: dso; addr: offset in the file, or the address where dso is no file
 			*/
 	ORIGIN_KERNEL, /* owner: dso; addr: absolute */
@@ -49,6 +50,12 @@ struct function_item {
 };
 #define FUNCTION_KEY_SIZE offsetof(struct function_item, size)
 
+/* A function that a jitdump has the machine code and the lines of. */
+struct jit_code {
+	const struct jitdump *dump;
+	const struct jitdump_code *code;
+};
+
 struct profile {
 	struct intern strings;
 	struct keyed threads;	/* struct profile_thread */
@@ -65,8 +72,13 @@ struct profile {
 	struct py_codes *codes;
 	struct sources *sources;
 	struct objects *objects;
-	uint64_t meta_lost;   /* as the recorder counted */
-	uint64_t kernel_text; /* recorded address of the kernel's _text; 0: not known */
+	struct jit jit;
+	struct {
+		VEC_OF(struct jit_code)
+	} jit_codes;
+	struct map jit_by_function; /* index + 1 into jit_codes */
+	uint64_t meta_lost;	    /* as the recorder counted */
+	uint64_t kernel_text;	    /* recorded address of the kernel's _text; 0: not known */
 };
 
 struct profile *profile_new(void);
@@ -80,6 +92,9 @@ uint32_t profile_add_cell(struct profile *profile, uint32_t thread, uint32_t sta
 /* `size` is kept when the function is new. Text ids may be INTERN_NONE: then memory ran out. */
 uint32_t profile_add_function(struct profile *profile, const struct function_item *key,
 			      uint64_t size);
+
+/* NULL for a function of which no jitdump has the code. */
+const struct jit_code *profile_jit_code(const struct profile *profile, uint32_t function);
 
 /* Interns a copy; NULL when memory ran out. */
 const char *profile_keep(struct profile *profile, const char *text);

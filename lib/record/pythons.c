@@ -7,10 +7,10 @@
 #include "perfmap/code.h"
 #include "perfmap/engine.h"
 #include "perfmap/frames.h"
-#include "perfmap/perfmap.h"
 #include "perfmap/runtime.h"
 #include "perfmap/source.h"
 #include "process/proc.h"
+#include "record/jits.h"
 
 #include <limits.h>
 #include <stdio.h>
@@ -27,9 +27,7 @@ struct tracked {
 		WALKED,
 		UNKNOWN_VERSION,
 	} state;
-	pid_t pid, ns_pid;
-	uid_t uid;
-	bool jit;	/* has executable memory without a file: may have a perf map */
+	pid_t pid;
 	bool elsewhere; /* sees another tree of files than we do */
 	uint32_t cwd;	/* string */
 	struct py_process process;
@@ -56,6 +54,7 @@ struct pythons {
 	struct {
 		VEC_OF(struct interpreter)
 	} interpreters;
+	struct jits jits;
 	struct pythons_stats stats;
 	uint32_t last_lineage;
 };
@@ -181,6 +180,7 @@ void pythons_free(struct pythons *pythons)
 	vec_fini(&pythons->interpreters);
 	map_fini(&pythons->by_pid);
 	map_fini(&pythons->origin);
+	jits_fini(&pythons->jits);
 	free(pythons);
 }
 
@@ -219,7 +219,7 @@ static struct tracked *track(struct pythons *pythons, pid_t pid)
 	if (!index)
 		return NULL;
 	*index = pythons->processes.len;
-	tracked->pid = tracked->ns_pid = pid;
+	tracked->pid = pid;
 	return tracked;
 }
 
@@ -245,13 +245,8 @@ static bool has_other_tree(pid_t pid)
 static void note_process(struct pythons *pythons, struct tracked *tracked)
 {
 	char path[64], cwd[PATH_MAX];
-	struct stat st;
 	ssize_t len;
 
-	tracked->ns_pid = proc_innermost_pid(tracked->pid);
-	snprintf(path, sizeof(path), "/proc/%d", (int)tracked->pid);
-	if (stat(path, &st) == 0)
-		tracked->uid = st.st_uid;
 	snprintf(path, sizeof(path), "/proc/%d/cwd", (int)tracked->pid);
 	len = readlink(path, cwd, sizeof(cwd));
 	if (len > 0 && (size_t)len < sizeof(cwd))
@@ -314,13 +309,10 @@ void pythons_mmap(struct pythons *pythons, pid_t pid, const char *path, bool ano
 	struct tracked *tracked = find(pythons, pid);
 
 	if (anonymous_code) {
-		tracked = track(pythons, pid);
-		if (tracked && !tracked->jit) {
-			tracked->jit = true;
-			note_process(pythons, tracked);
-		}
+		jits_code(&pythons->jits, pid);
 		return;
 	}
+	jits_mmap(&pythons->jits, pid, path);
 	if (!tracked || tracked->state == NOT_PYTHON) {
 		if (!runtime_is_candidate(path))
 			return;
@@ -335,6 +327,7 @@ void pythons_fork(struct pythons *pythons, pid_t pid, pid_t parent)
 	const struct tracked *from = find(pythons, parent);
 	struct tracked copy, *to;
 
+	jits_fork(&pythons->jits, pid, parent);
 	if (!from || pid == parent)
 		return;
 	copy = *from;
@@ -343,16 +336,20 @@ void pythons_fork(struct pythons *pythons, pid_t pid, pid_t parent)
 		return;
 	*to = copy;
 	to->pid = pid;
-	if (copy.jit)
-		note_process(pythons, to);
 }
 
 void pythons_exec(struct pythons *pythons, pid_t pid)
 {
 	struct tracked *tracked = find(pythons, pid);
 
+	jits_exec(&pythons->jits, pid);
 	if (tracked)
 		tracked->state = NOT_PYTHON;
+}
+
+void pythons_exit(struct pythons *pythons, pid_t pid)
+{
+	jits_exit(&pythons->jits, pid);
 }
 
 /* One byte per code object, so that the mask covers all of them. */
@@ -473,33 +470,6 @@ static int store_sources(struct pythons *pythons, struct data_writer *writer, st
 	return ret;
 }
 
-static int store_perfmaps(struct pythons *pythons, struct data_writer *writer, struct err *err)
-{
-	struct strbuf section = {0}, text = {0};
-	int ret = 0;
-
-	for (size_t i = 0; i < pythons->processes.len; i++) {
-		const struct tracked *tracked = &pythons->processes.items[i];
-		struct err why = {0};
-
-		if (!tracked->jit)
-			continue;
-		strbuf_reset(&text);
-		if (perfmap_read(tracked->pid, tracked->ns_pid, tracked->uid, &text, &why) == 0)
-			perfmap_section_add(&section, (uint32_t)tracked->pid, strbuf_text(&text),
-					    text.len);
-		else if (why.code != ERR_NOT_FOUND)
-			log_warn("the perf map of process %d is left out: %s", (int)tracked->pid,
-				 why.text);
-	}
-	if (section.len)
-		ret = data_writer_section(writer, DATA_SECTION_PERFMAP, section.buf, section.len,
-					  err);
-	strbuf_fini(&section);
-	strbuf_fini(&text);
-	return ret;
-}
-
 int pythons_store(struct pythons *pythons, struct data_writer *writer, struct err *err)
 {
 	struct strbuf section = {0};
@@ -515,7 +485,7 @@ int pythons_store(struct pythons *pythons, struct data_writer *writer, struct er
 		ret = data_writer_section(writer, DATA_SECTION_CODE, section.buf, section.len, err);
 	strbuf_fini(&section);
 	if (!ret)
-		ret = store_perfmaps(pythons, writer, err);
+		ret = jits_store(&pythons->jits, writer, err);
 	if (!ret)
 		ret = store_sources(pythons, writer, err);
 	return ret;

@@ -46,6 +46,7 @@ int pythons_attach(struct pythons *pythons, int fd, bool tracepoint, struct err 
 void pythons_mmap(struct pythons *pythons, pid_t pid, const char *path, bool anonymous_code);
 void pythons_fork(struct pythons *pythons, pid_t pid, pid_t parent);
 void pythons_exec(struct pythons *pythons, pid_t pid);
+void pythons_exit(struct pythons *pythons, pid_t pid);
 
 /* A code object from the walker's records. */
 void pythons_code(struct pythons *pythons, struct bytes raw);

@@ -294,6 +294,10 @@ static int on_sideband(struct recorder *recorder, const struct perf_event_header
 		if (record_decode_task(header, &task) && task.pid != task.ppid)
 			pythons_fork(recorder->pythons, (pid_t)task.pid, (pid_t)task.ppid);
 		return 0;
+	case PERF_RECORD_EXIT:
+		if (record_decode_task(header, &task) && task.pid == task.tid)
+			pythons_exit(recorder->pythons, (pid_t)task.pid);
+		return 0;
 	}
 	return 0;
 }

@@ -82,7 +82,7 @@ static void touch_facts(const struct data_file *file)
 		touch(info->build_ids[i].path, strlen(info->build_ids[i].path));
 		touch(info->build_ids[i].id, info->build_ids[i].id_len);
 	}
-	for (unsigned int i = DATA_SECTION_META; i <= DATA_SECTION_SYMBOL; i++) {
+	for (unsigned int i = DATA_SECTION_META; i <= DATA_SECTION_JITDUMP; i++) {
 		struct bytes section = data_section(file, (enum data_section)i);
 
 		touch(section.at, bytes_left(&section));

@@ -1,7 +1,6 @@
 #include "perfmap/jitdump.h"
 
 #include "base/io.h"
-#include "base/strbuf.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -13,95 +12,7 @@
 
 #include <cmocka.h>
 
-/* Writes a dump as a runtime does, in either byte order. */
-struct maker {
-	struct strbuf out;
-	bool swap;
-};
-
-static void put32(struct maker *m, uint32_t v)
-{
-	v = m->swap ? __builtin_bswap32(v) : v;
-	strbuf_add(&m->out, &v, sizeof(v));
-}
-
-static void put64(struct maker *m, uint64_t v)
-{
-	v = m->swap ? __builtin_bswap64(v) : v;
-	strbuf_add(&m->out, &v, sizeof(v));
-}
-
-static void head(struct maker *m, uint64_t flags)
-{
-	put32(m, 0x4a695444);
-	put32(m, 1);
-	put32(m, 48); /* longer than today's */
-	put32(m, 183);
-	put32(m, 0);
-	put32(m, 4711);
-	put64(m, 99);
-	put64(m, flags);
-	put64(m, 0);
-}
-
-static void record(struct maker *m, uint32_t id, uint32_t body, uint64_t time)
-{
-	put32(m, id);
-	put32(m, 16 + body);
-	put64(m, time);
-}
-
-static void load(struct maker *m, uint64_t time, uint64_t addr, const char *name, const char *code,
-		 uint64_t index)
-{
-	uint32_t size = (uint32_t)strlen(code);
-
-	record(m, 0, 40 + (uint32_t)strlen(name) + 1 + size, time);
-	put32(m, 4711);
-	put32(m, 4711);
-	put64(m, addr);
-	put64(m, addr);
-	put64(m, size);
-	put64(m, index);
-	strbuf_add(&m->out, name, strlen(name) + 1);
-	strbuf_add(&m->out, code, size);
-}
-
-static void move(struct maker *m, uint64_t time, uint64_t from, uint64_t to, uint64_t size,
-		 uint64_t index)
-{
-	record(m, 1, 48, time);
-	put32(m, 4711);
-	put32(m, 4711);
-	put64(m, to);
-	put64(m, from);
-	put64(m, to);
-	put64(m, size);
-	put64(m, index);
-}
-
-struct row {
-	uint64_t addr;
-	uint32_t line;
-	const char *file;
-};
-
-static void lines(struct maker *m, uint64_t addr, const struct row *rows, size_t count)
-{
-	uint32_t size = 16;
-
-	for (size_t i = 0; i < count; i++)
-		size += 16 + (uint32_t)strlen(rows[i].file) + 1;
-	record(m, 2, size, 0);
-	put64(m, addr);
-	put64(m, count);
-	for (size_t i = 0; i < count; i++) {
-		put64(m, rows[i].addr);
-		put32(m, rows[i].line);
-		put32(m, 7);
-		strbuf_add(&m->out, rows[i].file, strlen(rows[i].file) + 1);
-	}
-}
+#include "jitdump_make.h"
 
 static struct jitdump *parse(struct maker *m)
 {
@@ -141,25 +52,25 @@ static void expect_line(const struct jitdump *dump, uint64_t addr, const char *f
 /* Both byte orders; unwinding and line records belong to the load behind them. */
 static void test_records(void **state)
 {
-	static const struct row rows[] = {{0x1000, 3, "/A.java"}, {0x1004, 9, "\xff"}};
+	static const struct make_row rows[] = {{0x1000, 3, "/A.java"}, {0x1004, 9, "\xff"}};
 
 	for (int swap = 0; swap < 2; swap++) {
 		struct maker m = {.swap = swap};
 		const struct jitdump_code *code;
 		struct jitdump *dump;
 
-		head(&m, 0);
-		lines(&m, 0x1000, rows, 2);
-		record(&m, 4, 24 + 7, 0);
-		put64(&m, 7);
-		put64(&m, 2);
-		put64(&m, 0);
+		make_head(&m, 0);
+		make_lines(&m, 0x1000, rows, 2);
+		make_record(&m, 4, 24 + 7, 0);
+		make_u64(&m, 7);
+		make_u64(&m, 2);
+		make_u64(&m, 0);
 		strbuf_add(&m.out, "framehd", 7);
-		load(&m, 10, 0x1000, "with tables", "123456789", 1);
-		load(&m, 20, 0x2000, "without", "1234", 2);
-		record(&m, 77, 4, 20); /* of a later version */
-		put32(&m, 0);
-		record(&m, 3, 0, 30);
+		make_load(&m, 10, 0x1000, "with tables", "123456789", 1);
+		make_load(&m, 20, 0x2000, "without", "1234", 2);
+		make_record(&m, 77, 4, 20); /* of a later version */
+		make_u32(&m, 0);
+		make_record(&m, 3, 0, 30);
 		dump = parse(&m);
 		assert_int_equal(jitdump_head_of(dump)->machine, 183);
 		assert_int_equal(jitdump_head_of(dump)->pid, 4711);
@@ -196,10 +107,10 @@ static void test_later_takes_the_place(void **state)
 	struct maker m = {0};
 	struct jitdump *dump;
 
-	head(&m, 0);
-	load(&m, 10, 0x1000, "old", "0123456789abcdef", 1);
-	load(&m, 30, 0x1008, "new", "0123", 2);
-	load(&m, 20, 0x1004, "between", "01234567", 3); /* written late, by another thread */
+	make_head(&m, 0);
+	make_load(&m, 10, 0x1000, "old", "0123456789abcdef", 1);
+	make_load(&m, 30, 0x1008, "new", "0123", 2);
+	make_load(&m, 20, 0x1004, "between", "01234567", 3); /* written late, by another thread */
 	dump = parse(&m);
 	expect(dump, 0x100a, 9, NULL);
 	expect(dump, 0x100a, 10, "old");
@@ -216,17 +127,17 @@ static void test_later_takes_the_place(void **state)
 
 static void test_moves(void **state)
 {
-	static const struct row rows[] = {{0x1000, 3, "a"}};
+	static const struct make_row rows[] = {{0x1000, 3, "a"}};
 	struct maker m = {0};
 	struct jitdump *dump;
 
-	head(&m, 0);
-	lines(&m, 0x1000, rows, 1);
-	load(&m, 10, 0x1000, "mover", "01234567", 1);
-	move(&m, 20, 0x1000, 0x2000, 8, 1);
-	move(&m, 30, 0x2000, 0x2004, 8, 1); /* over itself */
-	move(&m, 40, 0x9000, 0x9100, 8, 1); /* was never there */
-	move(&m, 40, 0x2004, 0x9100, 8, 5); /* nor this one */
+	make_head(&m, 0);
+	make_lines(&m, 0x1000, rows, 1);
+	make_load(&m, 10, 0x1000, "mover", "01234567", 1);
+	make_move(&m, 20, 0x1000, 0x2000, 8, 1);
+	make_move(&m, 30, 0x2000, 0x2004, 8, 1); /* over itself */
+	make_move(&m, 40, 0x9000, 0x9100, 8, 1); /* was never there */
+	make_move(&m, 40, 0x2004, 0x9100, 8, 5); /* nor this one */
 	dump = parse(&m);
 	expect(dump, 0x1000, 19, "mover");
 	expect(dump, 0x1000, 20, NULL);
@@ -243,22 +154,22 @@ static void test_moves(void **state)
 /* V8 and LLVM count the addresses of lines from behind an ELF header. */
 static void test_biased_lines(void **state)
 {
-	static const struct row v8[] = {{0x1040, 3, "a"}, {0x1044, 4, "a"}};
-	static const struct row late[] = {{0x1020, 3, "a"}};
+	static const struct make_row v8[] = {{0x1040, 3, "a"}, {0x1044, 4, "a"}};
+	static const struct make_row late[] = {{0x1020, 3, "a"}};
 	struct maker m = {0};
 	struct jitdump *dump;
 
-	head(&m, 0);
-	lines(&m, 0x1000, v8, 2);
-	load(&m, 10, 0x1000, "v8", "01234567", 1);
+	make_head(&m, 0);
+	make_lines(&m, 0x1000, v8, 2);
+	make_load(&m, 10, 0x1000, "v8", "01234567", 1);
 	dump = parse(&m);
 	expect_line(dump, 0x1000, "a", 3);
 	expect_line(dump, 0x1004, "a", 4);
 	jitdump_free(dump);
 
-	head(&m, 0);
-	lines(&m, 0x1000, late, 1);
-	load(&m, 10, 0x1000, "other", "0123456789012345678901234567890123456789", 1);
+	make_head(&m, 0);
+	make_lines(&m, 0x1000, late, 1);
+	make_load(&m, 10, 0x1000, "other", "0123456789012345678901234567890123456789", 1);
 	dump = parse(&m);
 	expect_line(dump, 0x101f, NULL, 0);
 	expect_line(dump, 0x1020, "a", 3);
@@ -272,9 +183,9 @@ static void test_other_clock(void **state)
 	struct maker m = {0};
 	struct jitdump *dump;
 
-	head(&m, 1);
-	load(&m, 50, 0x1000, "first", "0123", 1);
-	load(&m, 40, 0x1000, "last", "0123", 2);
+	make_head(&m, 1);
+	make_load(&m, 50, 0x1000, "first", "0123", 1);
+	make_load(&m, 40, 0x1000, "last", "0123", 2);
 	dump = parse(&m);
 	expect(dump, 0x1000, 1, "last");
 	jitdump_free(dump);
@@ -298,10 +209,10 @@ static void test_broken(void **state)
 		assert_false(jitdump_head(wrong[i], strlen(wrong[i]), &found));
 	}
 	/* Cut anywhere: what was written is there, and nothing counts as broken. */
-	head(&m, 0);
-	load(&m, 10, 0x1000, "first", "0123", 1);
+	make_head(&m, 0);
+	make_load(&m, 10, 0x1000, "first", "0123", 1);
 	whole = m.out.len;
-	load(&m, 20, 0x2000, "second", "0123", 2);
+	make_load(&m, 20, 0x2000, "second", "0123", 2);
 	for (size_t len = whole; len < m.out.len; len++) {
 		assert_int_equal(jitdump_parse(&dump, m.out.buf, len, NULL), 0);
 		assert_int_equal(jitdump_count(dump), 1);
@@ -310,12 +221,12 @@ static void test_broken(void **state)
 	}
 	/* A record without an end of its name, one of no size, one that wraps, one shorter than its
 	 * own head. */
-	record(&m, 0, 4, 30);
-	put32(&m, 1);
-	load(&m, 30, 0x3000, "empty", "", 3);
-	load(&m, 30, UINT64_MAX - 1, "wraps", "0123", 4);
-	record(&m, 0, (uint32_t)-10, 30);
-	load(&m, 40, 0x5000, "unreachable", "0123", 5);
+	make_record(&m, 0, 4, 30);
+	make_u32(&m, 1);
+	make_load(&m, 30, 0x3000, "empty", "", 3);
+	make_load(&m, 30, UINT64_MAX - 1, "wraps", "0123", 4);
+	make_record(&m, 0, (uint32_t)-10, 30);
+	make_load(&m, 40, 0x5000, "unreachable", "0123", 5);
 	dump = parse(&m);
 	assert_int_equal(jitdump_count(dump), 2);
 	assert_int_equal(jitdump_skipped(dump), 4);
@@ -331,9 +242,9 @@ static void test_long_names(void **state)
 
 	memset(name, 'x', sizeof(name));
 	name[sizeof(name) - 1] = '\0';
-	head(&m, 0);
-	load(&m, 10, 0x1000, name + 1, "0123", 1);
-	load(&m, 10, 0x2000, name, "0123", 2);
+	make_head(&m, 0);
+	make_load(&m, 10, 0x1000, name + 1, "0123", 1);
+	make_load(&m, 10, 0x2000, name, "0123", 2);
 	dump = parse(&m);
 	expect(dump, 0x1000, 10, name + 1);
 	assert_int_equal(strlen(jitdump_code(dump, 1)->name), JITDUMP_NAME_MAX);
@@ -355,7 +266,7 @@ static void test_overlaps_like_paint(void **state)
 		struct jitdump *dump;
 		int count = 1 + round % 50, until;
 
-		head(&m, 0);
+		make_head(&m, 0);
 		memset(painted, -1, sizeof(painted));
 		seed = seed * 1664525 + 1013904223;
 		until = (int)(seed >> 20) % count;
@@ -367,8 +278,8 @@ static void test_overlaps_like_paint(void **state)
 			start = seed >> 24 & 0xff;
 			size = 1 + (seed >> 16 & 0x3f);
 			snprintf(name, sizeof(name), "n%d", i);
-			load(&m, (uint64_t)i, start, name, code + sizeof(code) - 1 - size,
-			     (uint64_t)i);
+			make_load(&m, (uint64_t)i, start, name, code + sizeof(code) - 1 - size,
+				  (uint64_t)i);
 			for (unsigned int j = start; i <= until && j < start + size; j++)
 				painted[j] = (int16_t)i;
 		}

@@ -176,6 +176,19 @@ static void put_file(const char *path, const char *text)
 	fclose(f);
 }
 
+static int read_map(pid_t pid, pid_t ns_pid, uid_t uid, struct strbuf *text, struct err *err)
+{
+	int fd = perfmap_open(pid, ns_pid, uid, err), ret;
+	uint64_t refused;
+
+	if (fd < 0)
+		return fd;
+	ret = perfmap_read(fd, text, &refused, err);
+	close(fd);
+	assert_int_equal(refused, 0);
+	return ret;
+}
+
 /* Larger than any pid of Linux, so that no process has it. */
 #define NO_PID 0x7ffffff0
 
@@ -188,41 +201,40 @@ static void test_read(void **state)
 	map_path(path, sizeof(path), NO_PID);
 	snprintf(other, sizeof(other), "%s.other", path);
 	unlink(path);
-	assert_int_equal(perfmap_read(getpid(), NO_PID, getuid(), &text, &err), ERR_NOT_FOUND);
+	assert_int_equal(read_map(getpid(), NO_PID, getuid(), &text, &err), ERR_NOT_FOUND);
 
 	put_file(path, "1 1 x\n");
-	assert_int_equal(perfmap_read(getpid(), NO_PID, getuid(), &text, &err), 0);
+	assert_int_equal(read_map(getpid(), NO_PID, getuid(), &text, &err), 0);
 	assert_string_equal(strbuf_text(&text), "1 1 x\n");
 	strbuf_reset(&text);
-	assert_int_equal(perfmap_read(NO_PID, NO_PID, getuid(), &text, &err), 0);
+	assert_int_equal(read_map(NO_PID, NO_PID, getuid(), &text, &err), 0);
 	assert_int_equal(text.len, 6);
 
 	if (getuid() != 0) {
-		assert_int_equal(perfmap_read(getpid(), NO_PID, getuid() + 1, &text, &err),
+		assert_int_equal(read_map(getpid(), NO_PID, getuid() + 1, &text, &err),
 				 ERR_PERMISSION);
 	} else {
 		/* root's files are trusted, those of a third are not */
-		assert_int_equal(perfmap_read(getpid(), NO_PID, 12345, &text, &err), 0);
+		assert_int_equal(read_map(getpid(), NO_PID, 12345, &text, &err), 0);
 		assert_int_equal(chown(path, 54321, 54321), 0);
-		assert_int_equal(perfmap_read(getpid(), NO_PID, 12345, &text, &err),
-				 ERR_PERMISSION);
+		assert_int_equal(read_map(getpid(), NO_PID, 12345, &text, &err), ERR_PERMISSION);
 		assert_non_null(strstr(err.text, "belongs to neither"));
-		assert_int_equal(perfmap_read(getpid(), NO_PID, 54321, &text, &err), 0);
+		assert_int_equal(read_map(getpid(), NO_PID, 54321, &text, &err), 0);
 		assert_int_equal(chown(path, 0, 0), 0);
 	}
 	unlink(other);
 	assert_int_equal(link(path, other), 0);
-	assert_int_equal(perfmap_read(getpid(), NO_PID, getuid(), &text, &err), ERR_PERMISSION);
+	assert_int_equal(read_map(getpid(), NO_PID, getuid(), &text, &err), ERR_PERMISSION);
 	assert_non_null(strstr(err.text, "hard link"));
 	unlink(path);
 	assert_int_equal(symlink(other, path), 0);
-	assert_int_equal(perfmap_read(getpid(), NO_PID, getuid(), &text, &err), ERR_PERMISSION);
-	assert_int_equal(perfmap_read(NO_PID, NO_PID, getuid(), &text, &err), ERR_PERMISSION);
+	assert_int_equal(read_map(getpid(), NO_PID, getuid(), &text, &err), ERR_PERMISSION);
+	assert_int_equal(read_map(NO_PID, NO_PID, getuid(), &text, &err), ERR_PERMISSION);
 	unlink(path);
 	unlink(other);
 	assert_int_equal(mkfifo(path, 0600), 0);
 	alarm(10); /* a FIFO that blocks ends the test */
-	assert_int_equal(perfmap_read(getpid(), NO_PID, getuid(), &text, &err), ERR_PERMISSION);
+	assert_int_equal(read_map(getpid(), NO_PID, getuid(), &text, &err), ERR_PERMISSION);
 	alarm(0);
 	unlink(path);
 	strbuf_fini(&text);

@@ -5,7 +5,7 @@
 
 /*
  * Register numbers of perf are those of arch/ARCH/include/uapi/asm/perf_regs.h, DWARF numbers those
- * of each processor's psABI. Trampolines are CPython's Python/asm_trampoline.S, assembled; a build
+ * of each processor's psABI. Trampolines are CPython's Python/asm_trampoline*.S, assembled; a build
  * with branch protection puts one more instruction in front (endbr64, hint 25).
  */
 
@@ -13,9 +13,36 @@
 static const int8_t x86_64_dwarf[] = {
 	0, 3, 2, 1, 4, 5, 6, 7, 16, 49, 51, 52, 53, 50, 54, 55, 8, 9, 10, 11, 12, 13, 14, 15,
 };
-/* sub $8,%rsp; call *%rcx; add $8,%rsp; ret */
-static const uint8_t x86_64_trampoline[] = {
-	0x48, 0x83, 0xec, 0x08, 0xff, 0xd1, 0x48, 0x83, 0xc4, 0x08, 0xc3,
+static const struct arch_code x86_64_trampolines[] = {
+	{
+		/* sub $8,%rsp; call *%rcx; add $8,%rsp; ret: to 3.13 */
+		.bytes = {0x48, 0x83, 0xec, 0x08, 0xff, 0xd1, 0x48, 0x83, 0xc4, 0x08, 0xc3},
+		.len = 11,
+		.row_count = 3,
+		.rows = {{0, 8, -8, 0}, {4, 16, -8, 0}, {10, 8, -8, 0}},
+	},
+	{
+		/* push %rbp; mov %rsp,%rbp; call *%rcx; pop %rbp; ret: later 3.13, from 3.14 */
+		.bytes = {0x55, 0x48, 0x89, 0xe5, 0xff, 0xd1, 0x5d, 0xc3},
+		.len = 8,
+		.row_count = 3,
+		.rows = {{0, 8, -8, 0}, {1, 16, -8, -16}, {7, 8, -8, 0}},
+	},
+};
+/* mov $__NR_rt_sigreturn,%rax; syscall. Behind it lie the kernel's struct ucontext and its gregs,
+ * from R8 on (asm/sigcontext.h). */
+static const struct arch_sigreturn x86_64_sigreturn = {
+	.bytes = {0x48, 0xc7, 0xc0, 0x0f, 0x00, 0x00, 0x00, 0x0f, 0x05},
+	.len = 9,
+	.saved = {144, 136, 152, 128, 112, 104, 120, 160, 40, 48, 56, 64, 72, 80, 88, 96, 168},
+};
+/* call rel32; call *reg, *disp8(reg), *disp32(reg), with SIB and REX or without */
+static const struct arch_call x86_64_calls[] = {
+	{5, 0, {0xff, 0x00}, {0xe8, 0x00}}, {2, 0, {0xff, 0xf8}, {0xff, 0xd0}},
+	{2, 0, {0xff, 0xf8}, {0xff, 0x10}}, {3, 0, {0xff, 0xf8}, {0xff, 0x50}},
+	{3, 0, {0xff, 0xff}, {0xff, 0x14}}, {4, 0, {0xff, 0xff}, {0xff, 0x54}},
+	{6, 0, {0xff, 0xf8}, {0xff, 0x90}}, {6, 0, {0xff, 0xff}, {0xff, 0x15}},
+	{7, 0, {0xff, 0xff}, {0xff, 0x94}},
 };
 
 /* X0..X30 (X29 is the frame pointer, X30 the link register) SP PC */
@@ -23,10 +50,28 @@ static const int8_t aarch64_dwarf[] = {
 	0,  1,	2,  3,	4,  5,	6,  7,	8,  9,	10, 11, 12, 13, 14, 15, 16,
 	17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31, 32,
 };
-/* stp x29,x30,[sp,-16]!; mov x29,sp; blr x3; ldp x29,x30,[sp],16; ret */
-static const uint8_t aarch64_trampoline[] = {
-	0xfd, 0x7b, 0xbf, 0xa9, 0xfd, 0x03, 0x00, 0x91, 0x60, 0x00,
-	0x3f, 0xd6, 0xfd, 0x7b, 0xc1, 0xa8, 0xc0, 0x03, 0x5f, 0xd6,
+static const struct arch_code aarch64_trampolines[] = {{
+	/* stp x29,x30,[sp,-16]!; mov x29,sp; blr x3; ldp x29,x30,[sp],16; (autiasp;) ret */
+	.bytes = {0xfd, 0x7b, 0xbf, 0xa9, 0xfd, 0x03, 0x00, 0x91, 0x60, 0x00, 0x3f, 0xd6, 0xfd,
+		  0x7b, 0xc1, 0xa8},
+	.len = 16,
+	.behind = 8,
+	.row_count = 3,
+	.rows = {{0, 0, 0, 0}, {4, 16, -8, -16}, {16, 0, 0, 0}},
+}};
+/* mov x8,#__NR_rt_sigreturn; svc #0. Behind it lie a struct siginfo and the kernel's struct
+ * ucontext with X0 to X30, SP and PC from 184 on (asm/sigcontext.h). */
+static const struct arch_sigreturn aarch64_sigreturn = {
+	.bytes = {0x68, 0x11, 0x80, 0xd2, 0x01, 0x00, 0x00, 0xd4},
+	.len = 8,
+	.saved = {312, 320, 328, 336, 344, 352, 360, 368, 376, 384, 392,
+		  400, 408, 416, 424, 432, 440, 448, 456, 464, 472, 480,
+		  488, 496, 504, 512, 520, 528, 536, 544, 552, 560, 568},
+};
+/* bl, blr: their last two bytes */
+static const struct arch_call aarch64_calls[] = {
+	{4, 2, {0x00, 0xfc}, {0x00, 0x94}},
+	{4, 2, {0xff, 0xff}, {0x3f, 0xd6}},
 };
 
 /* PC RA SP GP TP T0..T2 S0 S1 A0..A7 S2..S11 T3..T6: x1..x31 but for the first, which DWARF does
@@ -35,15 +80,24 @@ static const int8_t riscv64_dwarf[] = {
 	-1, 1,	2,  3,	4,  5,	6,  7,	8,  9,	10, 11, 12, 13, 14, 15,
 	16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31,
 };
-/* addi sp,sp,-16; sd ra,8(sp); jalr a3; ld ra,8(sp); addi sp,sp,16; jr ra, all compressed */
-static const uint8_t riscv64_trampoline[] = {
-	0x41, 0x11, 0x06, 0xe4, 0x82, 0x96, 0xa2, 0x60, 0x41, 0x01, 0x82, 0x80,
+static const struct arch_code riscv64_trampolines[] = {{
+	/* addi sp,sp,-16; sd ra,8(sp); jalr a3; ld ra,8(sp); addi sp,sp,16; jr ra, compressed */
+	.bytes = {0x41, 0x11, 0x06, 0xe4, 0x82, 0x96, 0xa2, 0x60, 0x41, 0x01, 0x82, 0x80},
+	.len = 12,
+	.row_count = 5,
+	.rows = {{0, 0, 0, 0}, {2, 16, 0, 0}, {4, 16, -8, 0}, {8, 16, 0, 0}, {10, 0, 0, 0}},
+}};
+/* jal ra; jalr ra; c.jalr */
+static const struct arch_call riscv64_calls[] = {
+	{4, 0, {0xff, 0x0f}, {0xef, 0x00}},
+	{4, 0, {0xff, 0x0f}, {0xe7, 0x00}},
+	{2, 0, {0x7f, 0xf0}, {0x02, 0x90}},
 };
 
 #define REGS(name) \
 	.perf_to_dwarf = name##_dwarf, .perf_regs = sizeof(name##_dwarf) / sizeof(name##_dwarf[0])
-#define TRAMPOLINE(name) \
-	.trampoline = name##_trampoline, .trampoline_len = sizeof(name##_trampoline)
+#define ROWS(field, field_count, name) \
+	.field = name, .field_count = sizeof(name) / sizeof((name)[0])
 
 static const struct arch archs[] = {
 	{
@@ -59,7 +113,18 @@ static const struct arch archs[] = {
 		.perf_sp = 7,
 		.thread_regset = NT_PRSTATUS,
 		.thread_offset = 21 * 8, /* user_regs_struct.fs_base */
-		TRAMPOLINE(x86_64),
+		.dwarf_regs = 17,
+		.dwarf_sp = 7,
+		.dwarf_fp = 6,
+		.dwarf_ra = 16,
+		.address_mask = UINT64_MAX,
+		.return_address = 8,
+		.fp_caller = 0,
+		.fp_return = 8,
+		.fp_cfa = 16,
+		ROWS(trampolines, trampoline_count, x86_64_trampolines),
+		.sigreturn = &x86_64_sigreturn,
+		ROWS(calls, call_count, x86_64_calls),
 	},
 	{
 		.name = "aarch64",
@@ -71,7 +136,17 @@ static const struct arch archs[] = {
 		.perf_sp = 31,
 		.thread_regset = 0x401, /* NT_ARM_TLS */
 		.thread_offset = 0,
-		TRAMPOLINE(aarch64),
+		.dwarf_regs = 33,
+		.dwarf_sp = 31,
+		.dwarf_fp = 29,
+		.dwarf_ra = 30,
+		.address_mask = 0x0000ffffffffffff, /* above is a signature */
+		.fp_caller = 0,
+		.fp_return = 8,
+		.fp_cfa = 16,
+		ROWS(trampolines, trampoline_count, aarch64_trampolines),
+		.sigreturn = &aarch64_sigreturn,
+		ROWS(calls, call_count, aarch64_calls),
 	},
 	{
 		.name = "riscv64",
@@ -83,7 +158,16 @@ static const struct arch archs[] = {
 		.perf_sp = 2,
 		.thread_regset = NT_PRSTATUS,
 		.thread_offset = 4 * 8, /* tp, x4 */
-		TRAMPOLINE(riscv64),
+		.dwarf_regs = 33,
+		.dwarf_sp = 2,
+		.dwarf_fp = 8,
+		.dwarf_ra = 1,
+		.address_mask = UINT64_MAX,
+		.fp_caller = -16,
+		.fp_return = -8,
+		.fp_cfa = 0,
+		ROWS(trampolines, trampoline_count, riscv64_trampolines),
+		ROWS(calls, call_count, riscv64_calls),
 	},
 };
 

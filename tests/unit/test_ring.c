@@ -356,7 +356,16 @@ static void test_arch(void **state)
 			assert_false(seen >> dwarf & 1);
 			seen |= (uint64_t)1 << dwarf;
 		}
-		assert_true(arch->trampoline_len >= 8);
+		assert_int_equal(arch->perf_to_dwarf[arch->perf_sp], arch->dwarf_sp);
+		for (size_t t = 0; t < arch->trampoline_count; t++) {
+			const struct arch_code *code = &arch->trampolines[t];
+
+			/* Rows in order, from the first byte on. */
+			assert_true(code->len >= 8 && code->len <= sizeof(code->bytes));
+			assert_int_equal(code->rows[0].from, 0);
+			for (size_t r = 1; r < code->row_count; r++)
+				assert_true(code->rows[r].from > code->rows[r - 1].from);
+		}
 		/* PERF_CONTEXT markers and the kernel's text lie above, user code below. */
 		assert_true(arch->kernel_start <= 0xffffffc000000000);
 		assert_true(arch->kernel_start > (uint64_t)1 << 56);

@@ -130,3 +130,8 @@ bool map_next(const struct map *map, size_t *pos, uint64_t *key, uint64_t **valu
 	}
 	return false;
 }
+
+size_t map_bytes(const struct map *map)
+{
+	return map->cap * sizeof(*map->slots);
+}

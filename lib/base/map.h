@@ -33,6 +33,9 @@ bool map_remove(struct map *map, uint64_t key);
 /* Walks all entries in no order: *pos starts at 0; false at the end. */
 bool map_next(const struct map *map, size_t *pos, uint64_t *key, uint64_t **value);
 
+/* Bytes that the map holds from malloc. */
+size_t map_bytes(const struct map *map);
+
 /* Mixes two words into one key; a good hash, not an injective one. */
 uint64_t map_mix(uint64_t a, uint64_t b);
 

@@ -366,3 +366,17 @@ bool elf_section_in_file(const struct elf_file *elf, const char *name, uint64_t 
 	*size = sh.sh_size;
 	return true;
 }
+
+uint64_t elf_entry(const struct elf_file *elf)
+{
+	GElf_Ehdr ehdr;
+
+	return gelf_getehdr(elf->elf, &ehdr) ? ehdr.e_entry : 0;
+}
+
+struct Elf *elf_libelf(struct elf_file *elf, bool debug)
+{
+	if (debug)
+		elf = elf_debug_file(elf);
+	return elf ? elf->elf : NULL;
+}

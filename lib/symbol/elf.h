@@ -57,6 +57,14 @@ bool elf_cold_part(struct elf_file *elf, uint64_t vaddr, uint64_t *start, uint64
 int elf_each_function(struct elf_file *elf, int (*each)(const struct elf_symbol *symbol, void *ctx),
 		      void *ctx);
 
+/* Where execution begins: e_entry. */
+uint64_t elf_entry(const struct elf_file *elf);
+
+/* libelf's handle, for what libdw does with one; owned by the file. `debug`: that of its separate
+ * debug file, NULL where there is none. */
+struct Elf;
+struct Elf *elf_libelf(struct elf_file *elf, bool debug);
+
 /* Source line by DWARF; false where there is none. `file` is valid until elf_close(). */
 bool elf_line(struct elf_file *elf, uint64_t vaddr, const char **file, uint32_t *line);
 

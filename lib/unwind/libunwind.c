@@ -10,10 +10,12 @@
  */
 #ifdef HAVE_UNWIND
 
+#include "arch/arch.h"
 #include "base/bytes.h"
 #include "base/vec.h"
 #include "symbol/elf.h"
 #include "unwind/backends.h"
+#include "unwind/files.h"
 
 #include <libunwind.h>
 #include <stdlib.h>
@@ -24,8 +26,6 @@
 int dwarf_search_unwind_table(unw_addr_space_t as, unw_word_t ip, unw_dyn_info_t *di,
 			      unw_proc_info_t *pi, int need_unwind_info, void *arg);
 
-#define VDSO_BYTES_MAX (1u << 20)
-
 /* DW_EH_PE_*: how a pointer is written (Linux Standard Base, "DWARF Exception Header Encoding"). */
 enum { PE_OMIT = 0xff, PE_SIZE = 0x0f, PE_TABLE = 0x3b /* datarel, sdata4: binary search */ };
 
@@ -33,31 +33,33 @@ struct section {
 	uint64_t start, end; /* in the target */
 };
 
-struct module {
-	uint64_t start, end;
+/* The tables of a module, as addresses in the target. */
+struct tables {
+	uint64_t start, end; /* of the module */
 	uint64_t bias;
-	struct elf_file *elf; /* NULL: cannot be opened */
+	const struct elf_file *elf;
 	struct section frame_hdr, frame;
-	uint64_t table; /* 0: no search table */
+	uint64_t search; /* the sorted one; 0: none */
 	uint64_t fde_count;
 };
 
 struct unwinder {
-	struct unwind_source source;
+	struct modules modules;
 	unw_addr_space_t space;
-	const struct unwind_regs *regs; /* of the stack that is walked */
+	const struct unwind_input *input;
 	struct {
-		VEC_OF(struct module)
-	} modules;
-	bool no_table; /* for some frame of this stack there was none */
+		VEC_OF(struct tables)
+	} tables;
+	enum unwind_end end; /* what was found missing while this stack was walked */
+	uint64_t fault;
 };
 
-static void find_section(struct module *module, const char *name, struct section *section)
+static void find_section(struct tables *tables, const char *name, struct section *section)
 {
 	uint64_t vaddr, size;
 
-	if (elf_section(module->elf, name, &vaddr, &size) && vaddr && vaddr + size > vaddr) {
-		section->start = module->bias + vaddr;
+	if (elf_section(tables->elf, name, &vaddr, &size) && vaddr && vaddr + size > vaddr) {
+		section->start = tables->bias + vaddr;
 		section->end = section->start + size;
 	}
 }
@@ -70,15 +72,15 @@ static size_t encoded_size(uint8_t encoding)
 }
 
 /* Where .eh_frame_hdr's table begins and how many functions it holds, bounded by the section. */
-static void find_table(struct module *module)
+static void find_search(struct tables *tables)
 {
-	uint64_t size = module->frame_hdr.end - module->frame_hdr.start, room;
+	uint64_t size = tables->frame_hdr.end - tables->frame_hdr.start, room;
 	unsigned char header[4 + 8 + 8];
 	size_t pointer, count, skip;
 	struct bytes b;
 
 	if (size < sizeof(header) ||
-	    elf_read(module->elf, module->frame_hdr.start - module->bias, header, sizeof(header)))
+	    elf_read(tables->elf, tables->frame_hdr.start - tables->bias, header, sizeof(header)))
 		return;
 	pointer = encoded_size(header[1]);
 	count = encoded_size(header[2]);
@@ -86,79 +88,57 @@ static void find_table(struct module *module)
 	if (header[0] != 1 || header[3] != PE_TABLE || !pointer || (count != 4 && count != 8))
 		return;
 	b = bytes_of(header + 4 + pointer, count);
-	module->fde_count = count == 4 ? bytes_u32(&b) : bytes_u64(&b);
+	tables->fde_count = count == 4 ? bytes_u32(&b) : bytes_u64(&b);
 	room = (size - skip) / (2 * sizeof(int32_t));
-	module->fde_count = module->fde_count < room ? module->fde_count : room;
-	module->table = module->frame_hdr.start + skip;
+	tables->fde_count = tables->fde_count < room ? tables->fde_count : room;
+	tables->search = tables->frame_hdr.start + skip;
 }
 
-/* The vDSO has no file, but an image of one in memory. */
-static struct elf_file *open_in_memory(const struct unwinder *unwinder,
-				       const struct unwind_module *found)
+/* Those of the module at an address, looked up when it is first seen; NULL where none is usable. */
+static const struct tables *get_tables(struct unwinder *unwinder, uint64_t addr)
 {
-	uint64_t len = found->end - found->start;
-	struct elf_file *elf = NULL;
-	void *image;
+	const struct module *module;
+	struct tables *tables;
 
-	if (len > VDSO_BYTES_MAX || found->file_offset)
+	for (size_t i = 0; i < unwinder->tables.len; i++)
+		if (addr >= unwinder->tables.items[i].start && addr < unwinder->tables.items[i].end)
+			return &unwinder->tables.items[i];
+	module = modules_find(&unwinder->modules, addr);
+	if (!module || !module->usable)
 		return NULL;
-	image = malloc(len);
-	if (image && unwinder->source.read(unwinder->source.ctx, found->start, image, len) == 0)
-		elf_open_memory(&elf, image, len, NULL);
-	free(image);
-	return elf;
-}
-
-/* The module at an address, opened when it is first seen; NULL where none is mapped. */
-static const struct module *get_module(struct unwinder *unwinder, uint64_t addr)
-{
-	struct unwind_module found;
-	struct module *module;
-
-	for (size_t i = 0; i < unwinder->modules.len; i++)
-		if (addr >= unwinder->modules.items[i].start &&
-		    addr < unwinder->modules.items[i].end)
-			return &unwinder->modules.items[i];
-	if (unwinder->source.module(unwinder->source.ctx, addr, &found) < 0 || addr < found.start ||
-	    addr >= found.end)
+	tables = vec_push(&unwinder->tables);
+	if (!tables)
 		return NULL;
-	module = vec_push(&unwinder->modules);
-	if (!module)
-		return NULL;
-	module->start = found.start;
-	module->end = found.end;
-	if (elf_open(&module->elf, found.path, NULL) < 0)
-		module->elf = open_in_memory(unwinder, &found);
-	if (module->elf && !elf_bias(module->elf, found.start, found.file_offset, &module->bias)) {
-		elf_close(module->elf);
-		module->elf = NULL;
-	}
-	if (module->elf) {
-		find_section(module, ".eh_frame_hdr", &module->frame_hdr);
-		find_section(module, ".eh_frame", &module->frame);
-		find_table(module);
-	}
-	return module;
+	tables->start = module->start;
+	tables->end = module->end;
+	tables->bias = module->bias;
+	tables->elf = module->file->elf;
+	find_section(tables, ".eh_frame_hdr", &tables->frame_hdr);
+	find_section(tables, ".eh_frame", &tables->frame);
+	find_search(tables);
+	return tables;
 }
 
 static int find_proc_info(unw_addr_space_t space, unw_word_t ip, unw_proc_info_t *info,
 			  int need_unwind_info, void *ctx)
 {
 	struct unwinder *unwinder = ctx;
-	const struct module *module = get_module(unwinder, ip);
+	const struct tables *tables = get_tables(unwinder, ip);
 	unw_dyn_info_t table = {.format = UNW_INFO_FORMAT_REMOTE_TABLE};
 	int ret = -UNW_ENOINFO;
 
-	if (module && module->table) {
-		table.start_ip = module->start;
-		table.end_ip = module->end;
-		table.u.rti.segbase = module->frame_hdr.start;
-		table.u.rti.table_data = module->table;
-		table.u.rti.table_len = module->fde_count * 2 * sizeof(int32_t) /
+	if (tables && tables->search) {
+		table.start_ip = tables->start;
+		table.end_ip = tables->end;
+		table.u.rti.segbase = tables->frame_hdr.start;
+		table.u.rti.table_data = tables->search;
+		table.u.rti.table_len = tables->fde_count * 2 * sizeof(int32_t) /
 					sizeof(unw_word_t);
 		ret = dwarf_search_unwind_table(space, ip, &table, info, need_unwind_info, ctx);
 	}
-	unwinder->no_table |= ret < 0;
+	if (ret < 0)
+		unwinder->end = modules_find(&unwinder->modules, ip) ? UNWIND_NO_TABLES
+								     : UNWIND_UNMAPPED;
 	return ret;
 }
 
@@ -177,34 +157,43 @@ static bool touches(const struct section *section, uint64_t addr)
 }
 
 /* libunwind asks for aligned words, which may stick out of a section at both ends. */
-static const struct module *module_of_tables(const struct unwinder *unwinder, uint64_t addr)
+static const struct tables *tables_around(const struct unwinder *unwinder, uint64_t addr)
 {
-	for (size_t i = 0; i < unwinder->modules.len; i++) {
-		const struct module *module = &unwinder->modules.items[i];
+	for (size_t i = 0; i < unwinder->tables.len; i++) {
+		const struct tables *tables = &unwinder->tables.items[i];
 
-		if (module->elf &&
-		    (touches(&module->frame_hdr, addr) || touches(&module->frame, addr)))
-			return module;
+		if (touches(&tables->frame_hdr, addr) || touches(&tables->frame, addr))
+			return tables;
 	}
 	return NULL;
+}
+
+static bool read_file(const struct tables *tables, uint64_t addr, unw_word_t *value)
+{
+	return tables && elf_read(tables->elf, addr - tables->bias, value, sizeof(*value)) == 0;
 }
 
 static int access_mem(unw_addr_space_t space, unw_word_t addr, unw_word_t *value, int write,
 		      void *ctx)
 {
 	struct unwinder *unwinder = ctx;
-	const struct module *module = module_of_tables(unwinder, addr);
+	const struct unwind_source *source = &unwinder->modules.source;
+	const struct unwind_input *input = unwinder->input;
+	uint64_t offset = addr - input->stack_addr;
 
 	if (write)
 		return -UNW_EINVAL;
-	if (module && elf_read(module->elf, addr - module->bias, value, sizeof(*value)) == 0)
+	if (offset < input->stack_len && input->stack_len - offset >= sizeof(*value)) {
+		memcpy(value, (const char *)input->stack + offset, sizeof(*value));
 		return 0;
-	if (unwinder->source.read(unwinder->source.ctx, addr, value, sizeof(*value)) == 0)
+	}
+	if (read_file(tables_around(unwinder, addr), addr, value) ||
+	    (source->read && source->read(source->ctx, addr, value, sizeof(*value)) == 0) ||
+	    read_file(get_tables(unwinder, addr), addr, value))
 		return 0;
-	module = get_module(unwinder, addr);
-	if (module && module->elf &&
-	    elf_read(module->elf, addr - module->bias, value, sizeof(*value)) == 0)
-		return 0;
+	unwinder->end = input->stack_len && offset < STACK_BYTES_MAX ? UNWIND_TRUNCATED
+								     : UNWIND_UNREADABLE;
+	unwinder->fault = addr;
 	return -UNW_EINVAL;
 }
 
@@ -212,7 +201,7 @@ static int access_mem(unw_addr_space_t space, unw_word_t addr, unw_word_t *value
 static int access_reg(unw_addr_space_t space, unw_regnum_t number, unw_word_t *value, int write,
 		      void *ctx)
 {
-	const struct unwind_regs *regs = ((struct unwinder *)ctx)->regs;
+	const struct unwind_regs *regs = &((struct unwinder *)ctx)->input->regs;
 
 	if (write)
 		return -UNW_EREADONLYREG;
@@ -250,13 +239,13 @@ static void unwinder_close(struct unwinder *unwinder)
 		return;
 	if (unwinder->space)
 		unw_destroy_addr_space(unwinder->space);
-	for (size_t i = 0; i < unwinder->modules.len; i++)
-		elf_close(unwinder->modules.items[i].elf);
-	vec_fini(&unwinder->modules);
+	vec_fini(&unwinder->tables);
+	modules_fini(&unwinder->modules);
 	free(unwinder);
 }
 
-static struct unwinder *unwinder_open(const struct unwind_source *source, struct err *err)
+static struct unwinder *unwinder_open(struct unwind_files *files,
+				      const struct unwind_source *source, struct err *err)
 {
 	static unw_accessors_t accessors = {
 		.find_proc_info = find_proc_info,
@@ -268,10 +257,16 @@ static struct unwinder *unwinder_open(const struct unwind_source *source, struct
 		.resume = resume,
 		.get_proc_name = get_proc_name,
 	};
-	struct unwinder *unwinder = calloc(1, sizeof(*unwinder));
+	struct unwinder *unwinder;
 
+	if (source->arch && source->arch != arch_host()) {
+		err_set(err, ERR_UNSUPPORTED, "libunwind unwinds only what ran on %s",
+			arch_host()->name);
+		return NULL;
+	}
+	unwinder = calloc(1, sizeof(*unwinder));
 	if (unwinder) {
-		unwinder->source = *source;
+		modules_init(&unwinder->modules, files, source);
 		unwinder->space = unw_create_addr_space(&accessors, 0);
 	}
 	if (!unwinder || !unwinder->space) {
@@ -283,38 +278,71 @@ static struct unwinder *unwinder_open(const struct unwind_source *source, struct
 	return unwinder;
 }
 
-static size_t unwinder_stack(struct unwinder *unwinder, const struct unwind_regs *regs,
-			     uint64_t *ips, size_t max, int *complete)
+/* Fills the next frame; 0 or libunwind's code. */
+static int add_frame(unw_cursor_t *cursor, bool exact, struct unwind_stack *out)
 {
+	struct unwind_frame *frame = &out->frames[out->count];
+	unw_word_t ip = 0, sp = 0;
+	int ret = unw_get_reg(cursor, UNW_REG_IP, &ip);
+
+	if (ret == 0)
+		ret = unw_get_reg(cursor, UNW_REG_SP, &sp);
+	if (ret < 0)
+		return ret;
+	*frame = (struct unwind_frame){.ip = ip, .sp = sp, .exact = exact};
+	if (out->count && sp > frame[-1].sp)
+		frame[-1].cfa = sp;
+	out->count++;
+	return 0;
+}
+
+static void unwinder_stack(struct unwinder *unwinder, const struct unwind_input *input,
+			   struct unwind_stack *out)
+{
+	const struct module *module;
+	bool after_signal = false, guessed = false;
 	unw_cursor_t cursor;
-	size_t count = 0;
+	int ret;
 
-	*complete = 0;
-	if (!max)
-		return 0;
-	ips[count++] = regs->ip;
-	unwinder->regs = regs;
-	unwinder->no_table = false;
-	if (unw_init_remote(&cursor, unwinder->space, unwinder) < 0)
-		return count;
-	for (;;) {
-		unw_word_t ip = 0;
-		int ret;
-
+	*out = (struct unwind_stack){.frames = out->frames, .max = out->max, .end = UNWIND_NO_ROOM};
+	unwinder->input = input;
+	if (!out->max)
+		return;
+	ret = unw_init_remote(&cursor, unwinder->space, unwinder);
+	if (ret == 0)
+		ret = add_frame(&cursor, true, out);
+	while (ret == 0) {
+		after_signal = unw_is_signal_frame(&cursor) > 0;
+		unwinder->end = UNWIND_BAD_RULE;
+		unwinder->fault = 0;
 		ret = unw_step(&cursor);
-		if (ret > 0 && unw_get_reg(&cursor, UNW_REG_IP, &ip) < 0)
+		guessed = unwinder->end == UNWIND_NO_TABLES || unwinder->end == UNWIND_UNMAPPED;
+		if (ret <= 0)
 			break;
-		if (ret == 0 || (ret > 0 && !ip)) {
-			/* Where there is no table libunwind follows the frame pointer, which may
-			 * be none, and takes its end for the root. */
-			*complete = !unwinder->no_table;
+		if (guessed) {
+			out->frames[out->count - 1].by = UNWIND_BY_FRAME_POINTER;
+			out->guessed++;
+		}
+		if (out->count == out->max)
+			return;
+		ret = add_frame(&cursor, after_signal, out);
+		if (!out->frames[out->count - 1].ip) {
+			out->count--;
 			break;
 		}
-		if (ret < 0 || count == max)
-			break;
-		ips[count++] = ip;
 	}
-	return count;
+	/* Where there is no table libunwind follows the frame pointer, which may be none, and takes
+	 * its end for the root. */
+	module = out->count ? modules_find(&unwinder->modules,
+					   out->frames[out->count - 1].ip - (out->count > 1))
+			    : NULL;
+	if (ret >= 0 && !guessed && module) {
+		out->end = UNWIND_COMPLETE;
+		return;
+	}
+	out->end = module ? unwinder->end : UNWIND_UNMAPPED;
+	out->fault = unwinder->fault;
+	out->module = module ? module->id : 0;
 }
 
 const struct unwind_backend unwind_by_libunwind = {

@@ -58,35 +58,19 @@ static const char *user_name(uid_t uid, char *buf, size_t size)
 	return buf;
 }
 
-/* Which ways of a remedy concern this place: one that may be several names all of them. */
-static bool concerns(const struct system_place *place, enum system_container kind)
+static void put_remedy(enum privilege_need need, enum privilege_place place)
 {
-	if (kind == SYSTEM_HOST)
-		return !place->container || !place->pid_namespace;
-	return place->container == kind || place->container == SYSTEM_CONTAINER;
+	printf("%*s-> ", TEXT_COLUMN, "");
+	put_text(privilege_remedy(need, place), TEXT_COLUMN + 3);
 }
 
-static void put_remedy(const struct doctor *doctor, const struct doctor_remedy *remedy)
+/* A sign of a container may be left from the image of a virtual machine: what has the machine's own
+ * pids may be the host. */
+static void put_remedies(const struct privilege *privilege, enum privilege_need need)
 {
-	const struct {
-		enum system_container kind;
-		const char *way, *text;
-	} ways[] = {
-		{SYSTEM_HOST, "", remedy->host},
-		{SYSTEM_DOCKER, "docker run ", remedy->docker},
-		{SYSTEM_PODMAN, "podman run ", remedy->podman},
-		{SYSTEM_KUBERNETES, "", remedy->kubernetes},
-	};
-	char line[512];
-
-	for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++) {
-		if (!ways[i].text || !concerns(&doctor->place, ways[i].kind))
-			continue;
-		snprintf(line, sizeof(line), "-> %s%s", ways[i].text[0] == '-' ? ways[i].way : "",
-			 ways[i].text);
-		printf("%*s", TEXT_COLUMN, "");
-		put_text(line, TEXT_COLUMN);
-	}
+	put_remedy(need, privilege->place);
+	if (privilege->place != PRIVILEGE_HOST && !privilege->pid_namespace)
+		put_remedy(need, PRIVILEGE_HOST);
 }
 
 static void put_lines(const struct doctor *doctor)
@@ -99,9 +83,9 @@ static void put_lines(const struct doctor *doctor)
 		put_text(line->text, TEXT_COLUMN);
 		/* Once: several checks may fail for one reason. */
 		for (size_t before = 0; before < i; before++)
-			told |= doctor->lines.items[before].remedy == line->remedy;
-		if (line->remedy && !told)
-			put_remedy(doctor, line->remedy);
+			told |= doctor->lines.items[before].need == line->need;
+		if (line->need >= 0 && !told)
+			put_remedies(&doctor->privilege, (enum privilege_need)line->need);
 	}
 }
 
@@ -138,7 +122,7 @@ static void put_screen(const struct doctor *doctor, pid_t pid)
 	size_t shown = doctor->pythons.len < PYTHONS_SHOWN ? doctor->pythons.len : PYTHONS_SHOWN;
 
 	printf("pyperf %s   %s, %d CPUs   user %s\n", PYPERF_VERSION, doctor->kernel, doctor->cpus,
-	       user_name(doctor->uid, user, sizeof(user)));
+	       user_name(doctor->privilege.euid, user, sizeof(user)));
 	printf("%s\n\n", doctor->works ? "A recording has Python lines here."
 				       : "A recording has NO Python lines here: see FAIL below.");
 	put_lines(doctor);
@@ -167,15 +151,20 @@ static json_t *text_value(const char *text)
 	return value;
 }
 
+static json_t *remedy_value(const struct doctor_line *line, enum privilege_place place)
+{
+	return text_value(privilege_remedy((enum privilege_need)line->need, place));
+}
+
 static json_t *line_value(const struct doctor_line *line)
 {
-	const struct doctor_remedy *remedy = line->remedy;
 	json_t *ways = json_null();
 
-	if (remedy)
-		ways = json_pack("{s:o, s:o, s:o, s:o}", "host", text_value(remedy->host), "docker",
-				 text_value(remedy->docker), "podman", text_value(remedy->podman),
-				 "kubernetes", text_value(remedy->kubernetes));
+	if (line->need >= 0)
+		ways = json_pack("{s:o, s:o, s:o, s:o}", "host", remedy_value(line, PRIVILEGE_HOST),
+				 "docker", remedy_value(line, PRIVILEGE_DOCKER), "podman",
+				 remedy_value(line, PRIVILEGE_PODMAN), "kubernetes",
+				 remedy_value(line, PRIVILEGE_KUBERNETES));
 	return json_pack("{s:s, s:s, s:s, s:o, s:o}", "id", line->id, "title", line->title,
 			 "verdict", verdict_keys[line->verdict], "text", text_value(line->text),
 			 "remedy", ways);
@@ -208,10 +197,10 @@ static int put_json(const struct doctor *doctor)
 	root = json_pack("{s:i, s:s, s:b, s:s, s:{s:s, s:i, s:i, s:o, s:b, s:b}, s:o, s:i, s:o}",
 			 "version", 1, "pyperf", PYPERF_VERSION, "python_lines", doctor->works,
 			 "engine", pythons_engine_name(doctor->engine), "machine", "kernel",
-			 doctor->kernel, "cpus", doctor->cpus, "uid", (int)doctor->uid, "container",
-			 text_value(system_container_name(doctor->place.container)),
-			 "pid_namespace", doctor->place.pid_namespace, "user_namespace",
-			 doctor->place.user_namespace, "checks", checks, "hidden_processes",
+			 doctor->kernel, "cpus", doctor->cpus, "uid", (int)doctor->privilege.euid,
+			 "container", text_value(doctor_place_name(doctor->privilege.place)),
+			 "pid_namespace", doctor->privilege.pid_namespace != 0, "user_namespace",
+			 doctor->privilege.user_namespace, "checks", checks, "hidden_processes",
 			 (int)doctor->hidden_processes, "pythons", pythons);
 	if (!root || rc || json_dumpf(root, stdout, JSON_INDENT(1)) < 0)
 		rc = -1;

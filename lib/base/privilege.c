@@ -154,7 +154,9 @@ static int read_sysctl(const char *root, const char *name, struct strbuf *text)
 	if (!read_under(root, name, text))
 		return PRIVILEGE_UNKNOWN;
 	value = strtol(strbuf_text(text), &end, 10);
-	return end == strbuf_text(text) ? PRIVILEGE_UNKNOWN : (int)value;
+	if (end == strbuf_text(text) || end[strspn(end, " \n")] || value != (int)value)
+		return PRIVILEGE_UNKNOWN;
+	return (int)value;
 }
 
 static enum privilege_lockdown read_lockdown(const char *root, struct strbuf *text)
@@ -332,8 +334,38 @@ static const char *const remedies[PRIVILEGE_NEEDS][PRIVILEGE_PLACES] = {
 	[PRIVILEGE_NEED_KALLSYMS] =
 		{
 			EVERYWHERE(
-				"run as root, or sysctl kernel.kptr_restrict=0",
+				"run as root, or sysctl kernel.kptr_restrict=0 "
+				"kernel.perf_event_paranoid=1",
 				"--cap-add SYSLOG, or on the host: sysctl kernel.kptr_restrict=0"),
+		},
+	[PRIVILEGE_NEED_WHOLE_CPUS] =
+		{
+			[PRIVILEGE_HOST] = "run as root, or sysctl kernel.perf_event_paranoid=0",
+			RUN_WITH(CAPS_DOCKER, CAPS_PODMAN, DEBUG_KUBECTL),
+		},
+	[PRIVILEGE_NEED_PTRACE_SCOPE] =
+		{
+			[PRIVILEGE_HOST] = "run as root, or sysctl kernel.yama.ptrace_scope=0",
+			RUN_WITH("--cap-add SYS_PTRACE", "--cap-add SYS_PTRACE", DEBUG_KUBECTL),
+		},
+	[PRIVILEGE_NEED_COUNTERS] =
+		{
+			EVERYWHERE("a virtual machine gets counters from its host (a vPMU); "
+				   "sysctl kernel.nmi_watchdog=0 frees one that is taken",
+				   "on the host: a virtual machine gets counters from its own "
+				   "host (a vPMU); sysctl kernel.nmi_watchdog=0 frees one"),
+		},
+	[PRIVILEGE_NEED_RATE] =
+		{
+			EVERYWHERE("sysctl kernel.perf_cpu_time_max_percent=0 "
+				   "kernel.perf_event_max_sample_rate=100000",
+				   "on the host: sysctl kernel.perf_cpu_time_max_percent=0 "
+				   "kernel.perf_event_max_sample_rate=100000"),
+		},
+	[PRIVILEGE_NEED_STACK] =
+		{
+			EVERYWHERE("sysctl kernel.perf_event_max_stack=127",
+				   "on the host: sysctl kernel.perf_event_max_stack=127"),
 		},
 };
 

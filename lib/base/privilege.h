@@ -92,6 +92,11 @@ enum privilege_need {
 	PRIVILEGE_NEED_LOCKDOWN,       /* a kernel without confidentiality lockdown */
 	PRIVILEGE_NEED_TRACEFS,	       /* descriptions of tracepoints */
 	PRIVILEGE_NEED_KALLSYMS,       /* the kernel's addresses */
+	PRIVILEGE_NEED_WHOLE_CPUS,     /* whatever runs, not only one's own */
+	PRIVILEGE_NEED_PTRACE_SCOPE,   /* one's own processes that pyperf did not start */
+	PRIVILEGE_NEED_COUNTERS,       /* hardware counters */
+	PRIVILEGE_NEED_RATE,	       /* a higher sample rate */
+	PRIVILEGE_NEED_STACK,	       /* deeper stacks */
 	PRIVILEGE_NEEDS,
 };
 

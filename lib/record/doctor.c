@@ -35,6 +35,7 @@ static void probe_bpf(struct examination *exam, struct doctor_line *line)
 		doctor_say(line, DOCTOR_OK, "the walker loads and attaches");
 	else
 		doctor_say(line, DOCTOR_FAIL, "%.390s", err.text);
+	line->need = (int)privilege_explain(&exam->doctor->privilege, PRIVILEGE_NEED_BPF);
 }
 
 static void probe_engine(struct examination *exam, struct doctor_line *line)
@@ -49,6 +50,7 @@ static void probe_engine(struct examination *exam, struct doctor_line *line)
 		return;
 	}
 	name = pythons_engine_name(doctor->engine);
+	line->need = (int)privilege_explain(&doctor->privilege, PRIVILEGE_NEED_BPF);
 	exam->lines = pythons_engine_has_lines(doctor->engine);
 	doctor_say(line, exam->lines ? DOCTOR_OK : DOCTOR_FAIL, "--python=auto takes %s%s%.300s",
 		   name, why.len ? ", since " : ", the best", strbuf_text(&why));
@@ -67,7 +69,7 @@ static void probe_processes(struct examination *exam, struct doctor_line *line)
 			   doctor->pythons.items[0].text);
 	else if (doctor->hidden_processes)
 		doctor_say(line,
-			   doctor_has_cap(exam, SYSTEM_CAP_SYS_PTRACE) ? DOCTOR_OK : DOCTOR_NOTE,
+			   doctor_has_cap(exam, PRIVILEGE_SYS_PTRACE) ? DOCTOR_OK : DOCTOR_NOTE,
 			   "%u can be walked; %u processes may not be looked into", walkable,
 			   doctor->hidden_processes);
 	else
@@ -80,28 +82,28 @@ static void probe_processes(struct examination *exam, struct doctor_line *line)
 static const struct check {
 	const char *id, *title;
 	doctor_probe *probe;
-	enum doctor_need remedy;
+	int need; /* that stands behind a failure; a probe may know better */
 } checks[] = {
-	{"container", "container", doctor_probe_place, REMEDY_NAMESPACE},
-	{"capabilities", "capabilities", doctor_probe_capabilities, REMEDY_WALK},
-	{"perf-events", "perf events", doctor_probe_open, REMEDY_OPEN},
-	{"paranoid", "perf_event_paranoid", doctor_probe_paranoid, REMEDY_OPEN},
-	{"seccomp", "seccomp", doctor_probe_seccomp, REMEDY_FILTER},
-	{"hardware-events", "hardware events", doctor_probe_hardware, REMEDY_COUNT},
-	{"pmus", "PMUs", doctor_probe_pmus, REMEDY_NONE},
-	{"kernel-samples", "kernel code", doctor_probe_kernel_side, REMEDY_OPEN},
-	{"kernel-symbols", "kernel symbols", doctor_probe_symbols, REMEDY_NAME_KERNEL},
-	{"whole-cpus", "whole CPUs", doctor_probe_whole_cpus, REMEDY_CPUS},
-	{"tracepoints", "tracepoints", doctor_probe_tracepoints, REMEDY_TRACEFS},
-	{"sample-rate", "sample rate", doctor_probe_rate, REMEDY_RATE},
-	{"stack-depth", "stack depth", doctor_probe_stack, REMEDY_DEPTH},
-	{"locked-memory", "locked memory", doctor_probe_mlock, REMEDY_LOCK},
-	{"lockdown", "lockdown", doctor_probe_lockdown, REMEDY_LOCKDOWN},
-	{"btf", "BTF", doctor_probe_btf, REMEDY_BTF},
-	{"bpf", "BPF", probe_bpf, REMEDY_WALK},
-	{"ptrace", "ptrace", doctor_probe_ptrace, REMEDY_TRACE},
-	{"engine", "Python engine", probe_engine, REMEDY_WALK},
-	{"pythons", "Pythons that run", probe_processes, REMEDY_PROCESS},
+	{"container", "container", doctor_probe_place, PRIVILEGE_NEED_USER_NAMESPACE},
+	{"capabilities", "capabilities", doctor_probe_capabilities, PRIVILEGE_NEED_BPF},
+	{"perf-events", "perf events", doctor_probe_open, PRIVILEGE_NEED_PERF},
+	{"paranoid", "perf_event_paranoid", doctor_probe_paranoid, PRIVILEGE_NEED_PERF},
+	{"seccomp", "seccomp", doctor_probe_seccomp, PRIVILEGE_NEED_SECCOMP},
+	{"hardware-events", "hardware events", doctor_probe_hardware, PRIVILEGE_NEED_COUNTERS},
+	{"pmus", "PMUs", doctor_probe_pmus, -1},
+	{"kernel-samples", "kernel code", doctor_probe_kernel_side, PRIVILEGE_NEED_PERF},
+	{"kernel-symbols", "kernel symbols", doctor_probe_symbols, PRIVILEGE_NEED_KALLSYMS},
+	{"whole-cpus", "whole CPUs", doctor_probe_whole_cpus, PRIVILEGE_NEED_WHOLE_CPUS},
+	{"tracepoints", "tracepoints", doctor_probe_tracepoints, PRIVILEGE_NEED_TRACEFS},
+	{"sample-rate", "sample rate", doctor_probe_rate, PRIVILEGE_NEED_RATE},
+	{"stack-depth", "stack depth", doctor_probe_stack, PRIVILEGE_NEED_STACK},
+	{"locked-memory", "locked memory", doctor_probe_mlock, PRIVILEGE_NEED_MLOCK},
+	{"lockdown", "lockdown", doctor_probe_lockdown, PRIVILEGE_NEED_LOCKDOWN},
+	{"btf", "BTF", doctor_probe_btf, PRIVILEGE_NEED_BTF},
+	{"bpf", "BPF", probe_bpf, PRIVILEGE_NEED_BPF},
+	{"ptrace", "ptrace", doctor_probe_ptrace, PRIVILEGE_NEED_PTRACE_SCOPE},
+	{"engine", "Python engine", probe_engine, PRIVILEGE_NEED_BPF},
+	{"pythons", "Pythons that run", probe_processes, PRIVILEGE_NEED_PTRACE},
 };
 
 static int run_checks(struct examination *exam, struct err *err)
@@ -113,11 +115,10 @@ static int run_checks(struct examination *exam, struct err *err)
 			return err_nomem(err);
 		line->id = checks[i].id;
 		line->title = checks[i].title;
+		line->need = checks[i].need;
 		checks[i].probe(exam, line);
 		if (line->verdict == DOCTOR_OK || line->verdict == DOCTOR_UNKNOWN)
-			line->remedy = NULL;
-		else if (!line->remedy)
-			line->remedy = doctor_remedy(checks[i].remedy);
+			line->need = -1;
 	}
 	return 0;
 }
@@ -129,13 +130,13 @@ int doctor_run(struct doctor *doctor, const struct doctor_machine *machine, pid_
 	struct utsname name;
 	int ret;
 
-	*doctor = (struct doctor){.uid = geteuid(), .cpus = (int)sysconf(_SC_NPROCESSORS_ONLN)};
+	*doctor = (struct doctor){.cpus = (int)sysconf(_SC_NPROCESSORS_ONLN)};
 	if (uname(&name) == 0)
 		snprintf(doctor->kernel, sizeof(doctor->kernel), "%.20s %.40s %.16s", name.sysname,
 			 name.release, name.machine);
 	if (pid && kill(pid, 0) < 0 && errno == ESRCH)
 		return err_set(err, ERR_NOT_FOUND, "there is no process %d", (int)pid);
-	system_place(machine->root, getenv("KUBERNETES_SERVICE_HOST"), &doctor->place);
+	privilege_read_at(&doctor->privilege, machine->root);
 	ret = pid ? doctor_look_at(doctor, pid, err) : doctor_look_around(doctor, err);
 	if (!ret)
 		ret = run_checks(&exam, err);
@@ -149,6 +150,18 @@ void doctor_fini(struct doctor *doctor)
 {
 	vec_fini(&doctor->lines);
 	vec_fini(&doctor->pythons);
+}
+
+const char *doctor_place_name(enum privilege_place place)
+{
+	static const char *const names[PRIVILEGE_PLACES] = {
+		[PRIVILEGE_DOCKER] = "docker",
+		[PRIVILEGE_PODMAN] = "podman",
+		[PRIVILEGE_KUBERNETES] = "kubernetes",
+		[PRIVILEGE_CONTAINER] = "container",
+	};
+
+	return names[place];
 }
 
 /* The machine that we run on */

@@ -2,10 +2,10 @@
 #define PYPERF_DOCTOR_H
 
 #include "base/err.h"
+#include "base/privilege.h"
 #include "base/strbuf.h"
 #include "base/vec.h"
 #include "event/event.h"
-#include "process/system.h"
 #include "record/recorder.h"
 
 #include <stdbool.h>
@@ -15,9 +15,9 @@
 /*
  * What works on this machine, for this user, and why not: facts that are tried, not guessed.
  *
- * Every check is a row of a table (doctor.c) with the function that tries it and the remedy for
- * its failure. Nothing is changed; a thread of a Python is stopped for some microseconds while its
- * frames are walked.
+ * Every check is a row of a table (doctor.c) with the function that tries it and what is missing
+ * where it fails; the remedy is that of privilege_remedy(). Nothing is changed; a thread of a
+ * Python is stopped for some microseconds while its frames are walked.
  */
 enum doctor_verdict {
 	DOCTOR_OK,
@@ -26,18 +26,12 @@ enum doctor_verdict {
 	DOCTOR_UNKNOWN, /* the system does not say */
 };
 
-/* What to do where a check fails: a command for a host, what to add to a container's. NULL where
- * there is nothing to be done from there. */
-struct doctor_remedy {
-	const char *host, *docker, *podman, *kubernetes;
-};
-
 struct doctor_line {
 	const char *id;	   /* stable: "perf-events" */
 	const char *title; /* "perf events" */
 	enum doctor_verdict verdict;
 	char text[400];
-	const struct doctor_remedy *remedy; /* NULL where all is well or nothing helps */
+	int need; /* enum privilege_need: what is missing; -1 where all is well */
 };
 
 struct doctor_python {
@@ -54,8 +48,7 @@ struct doctor_python {
 struct doctor {
 	char kernel[80]; /* "Linux 6.1.0-18-amd64 x86_64" */
 	int cpus;	 /* online */
-	uid_t uid;
-	struct system_place place;
+	struct privilege privilege;
 	struct {
 		VEC_OF(struct doctor_line)
 	} lines;
@@ -69,7 +62,7 @@ struct doctor {
 
 /* The machine as the checks see it; tests put others in its place. */
 struct doctor_machine {
-	const char *root; /* see process/system.h */
+	const char *root; /* see privilege_read_at() */
 	/* As event_open_fd(). */
 	int (*open_event)(const struct perf_event_attr *attr, pid_t pid, int cpu, int group_fd);
 	/* Loads the walker and attaches it to an event. */
@@ -86,6 +79,9 @@ extern const struct doctor_machine doctor_machine_host;
 int doctor_run(struct doctor *doctor, const struct doctor_machine *machine, pid_t pid,
 	       struct err *err);
 void doctor_fini(struct doctor *doctor);
+
+/* "docker", "podman", "kubernetes", "container"; NULL for the host. */
+const char *doctor_place_name(enum privilege_place place);
 
 /* doctor_python.c: the Pythons of doctor_run(). */
 int doctor_look_at(struct doctor *doctor, pid_t pid, struct err *err);

@@ -1,11 +1,11 @@
 #include "record/doctor_probe.h"
 
+#include "process/system.h"
 #include "record/target.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -41,6 +41,7 @@ void doctor_probe_open(struct examination *exam, struct doctor_line *line)
 		return;
 	}
 	event_open_error(&spec, fd, &err);
+	line->need = (int)privilege_explain(&exam->doctor->privilege, PRIVILEGE_NEED_PERF);
 	if (exam->pid)
 		target_explain(exam->pid, &err);
 	doctor_say(line, DOCTOR_FAIL, "%.390s", err.text);
@@ -53,23 +54,22 @@ void doctor_probe_paranoid(struct examination *exam, struct doctor_line *line)
 		[1] = "no whole CPUs",
 		[2] = "no kernel code, no whole CPUs",
 	};
-	long long level;
-	struct err err = {0};
-	bool free_of_it = doctor_has_cap(exam, SYSTEM_CAP_PERFMON) ||
-			  doctor_has_cap(exam, SYSTEM_CAP_SYS_ADMIN);
+	int level = exam->doctor->privilege.paranoid;
+	bool free_of_it = privilege_perf(&exam->doctor->privilege) &&
+			  !exam->doctor->privilege.user_namespace;
 
-	if (system_number(exam->machine->root, "/proc/sys/kernel/perf_event_paranoid", &level,
-			  &err) < 0) {
-		doctor_say_unknown(line, &err);
+	if (level == PRIVILEGE_UNKNOWN) {
+		doctor_say(line, DOCTOR_UNKNOWN,
+			   "not known: kernel.perf_event_paranoid holds no number");
 		return;
 	}
 	if (free_of_it && exam->opens)
-		doctor_say(line, DOCTOR_OK, "%lld, but not for you (CAP_PERFMON or CAP_SYS_ADMIN)",
+		doctor_say(line, DOCTOR_OK, "%d, but not for you (CAP_PERFMON or CAP_SYS_ADMIN)",
 			   level);
 	else if (level > 2 && !exam->opens)
-		doctor_say(line, DOCTOR_FAIL, "%lld: nothing without CAP_PERFMON", level);
+		doctor_say(line, DOCTOR_FAIL, "%d: nothing without CAP_PERFMON", level);
 	else
-		doctor_say(line, level < 2 ? DOCTOR_OK : DOCTOR_NOTE, "%lld: %s", level,
+		doctor_say(line, level < 2 ? DOCTOR_OK : DOCTOR_NOTE, "%d: %s", level,
 			   level < 0 ? "everything for everyone"
 			   : level > 2
 				   ? "which this kernel takes for 2: no kernel code, no whole CPUs"
@@ -216,8 +216,6 @@ void doctor_probe_tracepoints(struct examination *exam, struct doctor_line *line
 	else
 		doctor_say(line, DOCTOR_NOTE,
 			   "no tracefs is mounted: -e SYSTEM:EVENT does not work");
-	if (forbidden)
-		line->remedy = doctor_remedy(REMEDY_READ_TRACEFS);
 	strbuf_fini(&names);
 }
 
@@ -254,31 +252,26 @@ void doctor_probe_stack(struct examination *exam, struct doctor_line *line)
 
 void doctor_probe_mlock(struct examination *exam, struct doctor_line *line)
 {
-	long long page = sysconf(_SC_PAGESIZE) / 1024, cpus = exam->doctor->cpus, allowed;
-	long long wanted = (RECORDER_DEFAULT_PAGES + 1) * page;
-	struct rlimit limit = {0};
-	struct err err = {0};
+	const struct privilege *privilege = &exam->doctor->privilege;
+	long long wanted = (RECORDER_DEFAULT_PAGES + 1) * (sysconf(_SC_PAGESIZE) / 1024);
+	long long allowed = privilege->perf_mlock_kb;
 
-	if (doctor_has_cap(exam, SYSTEM_CAP_IPC_LOCK)) {
-		doctor_say(line, DOCTOR_OK, "ring buffers of any size (CAP_IPC_LOCK)");
+	if (doctor_has_cap(exam, PRIVILEGE_IPC_LOCK) || privilege->memlock == UINT64_MAX) {
+		doctor_say(line, DOCTOR_OK, "ring buffers of any size");
 		return;
 	}
-	if (system_number(exam->machine->root, "/proc/sys/kernel/perf_event_mlock_kb", &allowed,
-			  &err) < 0) {
-		doctor_say_unknown(line, &err);
+	if (privilege->perf_mlock_kb == PRIVILEGE_UNKNOWN) {
+		doctor_say(line, DOCTOR_UNKNOWN,
+			   "not known: kernel.perf_event_mlock_kb holds no number");
 		return;
 	}
-	getrlimit(RLIMIT_MEMLOCK, &limit);
-	if (limit.rlim_cur == RLIM_INFINITY)
-		allowed = wanted;
-	else if (cpus > 0)
-		allowed += (long long)(limit.rlim_cur / 1024) / cpus;
+	if (exam->doctor->cpus > 0)
+		allowed += (long long)(privilege->memlock / 1024) / exam->doctor->cpus;
 	if (allowed >= wanted)
 		doctor_say(line, DOCTOR_OK, "ring buffers of %lld KB a CPU", wanted);
 	else
-		doctor_say(
-			line, DOCTOR_NOTE,
-			"%lld KB a CPU, where ring buffers of %lld KB are wanted: smaller ones are "
-			"used",
-			allowed, wanted);
+		doctor_say(line, DOCTOR_NOTE,
+			   "%lld KB a CPU, where ring buffers of %lld KB are wanted: smaller ones "
+			   "are used",
+			   allowed, wanted);
 }

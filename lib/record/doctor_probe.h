@@ -9,9 +9,7 @@
 struct examination {
 	struct doctor *doctor;
 	const struct doctor_machine *machine;
-	pid_t pid; /* 0: none was asked for */
-	uint64_t caps;
-	bool caps_known;
+	pid_t pid;  /* 0: none was asked for */
 	bool opens; /* events can be opened */
 	bool lines; /* the engine that auto takes gives lines */
 };
@@ -28,33 +26,11 @@ doctor_probe doctor_probe_place, doctor_probe_capabilities, doctor_probe_seccomp
 
 /* Is it in force for the machine? Capabilities of a user namespace open no event and load no
  * program. */
-bool doctor_has_cap(const struct examination *exam, int cap);
+bool doctor_has_cap(const struct examination *exam, enum privilege_cap cap);
 
 void doctor_say(struct doctor_line *line, enum doctor_verdict verdict, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 /* What cannot be read, or says what it should not. */
 void doctor_say_unknown(struct doctor_line *line, const struct err *err);
-
-/* What helps where a check fails: rows of a table in doctor_remedy.c. */
-enum doctor_need {
-	REMEDY_NONE,
-	REMEDY_OPEN,
-	REMEDY_WALK,
-	REMEDY_TRACE,
-	REMEDY_NAME_KERNEL,
-	REMEDY_LOCK,
-	REMEDY_READ_TRACEFS,
-	REMEDY_TRACEFS,
-	REMEDY_FILTER,
-	REMEDY_NAMESPACE,
-	REMEDY_PROCESS,
-	REMEDY_COUNT,
-	REMEDY_RATE,
-	REMEDY_DEPTH,
-	REMEDY_LOCKDOWN,
-	REMEDY_BTF,
-	REMEDY_CPUS,
-};
-const struct doctor_remedy *doctor_remedy(enum doctor_need need);
 
 #endif

@@ -1,19 +1,13 @@
 #include "record/doctor_probe.h"
 
-#include <errno.h>
-#include <stdio.h>
+#include "process/system.h"
+
 #include <string.h>
-#include <unistd.h>
 
-bool doctor_has_cap(const struct examination *exam, int cap)
+bool doctor_has_cap(const struct examination *exam, enum privilege_cap cap)
 {
-	return exam->caps_known && !exam->doctor->place.user_namespace && (exam->caps >> cap & 1);
-}
-
-static bool has_bpf_caps(const struct examination *exam)
-{
-	return doctor_has_cap(exam, SYSTEM_CAP_SYS_ADMIN) ||
-	       (doctor_has_cap(exam, SYSTEM_CAP_BPF) && doctor_has_cap(exam, SYSTEM_CAP_PERFMON));
+	return !exam->doctor->privilege.user_namespace &&
+	       privilege_has(&exam->doctor->privilege, cap);
 }
 
 /* The kernel */
@@ -21,10 +15,8 @@ static bool has_bpf_caps(const struct examination *exam)
 void doctor_probe_symbols(struct examination *exam, struct doctor_line *line)
 {
 	struct err err = {0};
-	long long restricted = -1;
 	int shown = system_kernel_addresses(exam->machine->root, &err);
 
-	system_number(exam->machine->root, "/proc/sys/kernel/kptr_restrict", &restricted, NULL);
 	if (shown < 0)
 		doctor_say_unknown(line, &err);
 	else if (shown)
@@ -32,81 +24,73 @@ void doctor_probe_symbols(struct examination *exam, struct doctor_line *line)
 	else
 		doctor_say(line, DOCTOR_NOTE,
 			   "functions have no names: %s hides the kernel's addresses",
-			   restricted == 0 ? "perf_event_paranoid above 1" : "kptr_restrict");
+			   exam->doctor->privilege.kptr_restrict == 0
+				   ? "perf_event_paranoid above 1"
+				   : "kptr_restrict");
 }
 
 void doctor_probe_lockdown(struct examination *exam, struct doctor_line *line)
 {
-	struct err err = {0};
-	char mode[32];
-	int ret = system_choice(exam->machine->root, "/sys/kernel/security/lockdown", mode,
-				sizeof(mode), &err);
+	static const char *const texts[] = {
+		[PRIVILEGE_LOCKDOWN_NONE] = "none",
+		[PRIVILEGE_LOCKDOWN_INTEGRITY] = "integrity, which is not in the way",
+		[PRIVILEGE_LOCKDOWN_CONFIDENTIALITY] = "confidentiality: BPF may not read memory",
+	};
+	enum privilege_lockdown lockdown = exam->doctor->privilege.lockdown;
 
-	if (ret == ERR_NOT_FOUND)
-		doctor_say(line, DOCTOR_OK, "none");
-	else if (ret < 0)
-		doctor_say_unknown(line, &err);
-	else if (strcmp(mode, "confidentiality") == 0)
-		doctor_say(line, DOCTOR_FAIL, "confidentiality: BPF may not read memory");
-	else
-		doctor_say(line, DOCTOR_OK, "%s", mode);
+	doctor_say(line, lockdown == PRIVILEGE_LOCKDOWN_CONFIDENTIALITY ? DOCTOR_FAIL : DOCTOR_OK,
+		   "%s", texts[lockdown]);
 }
 
 void doctor_probe_btf(struct examination *exam, struct doctor_line *line)
 {
-	char path[4096];
-
-	snprintf(path, sizeof(path), "%s/sys/kernel/btf/vmlinux", exam->machine->root);
-	if (access(path, R_OK) == 0)
+	if (exam->doctor->privilege.btf)
 		doctor_say(line, DOCTOR_OK, "the kernel describes its types");
 	else
-		doctor_say(line, DOCTOR_FAIL, "%s: %s", "/sys/kernel/btf/vmlinux", strerror(errno));
+		doctor_say(line, DOCTOR_FAIL,
+			   "no /sys/kernel/btf/vmlinux: the kernel does not describe its types");
 }
 
 /* Rights */
 
 static const struct {
-	int bit;
+	enum privilege_cap cap;
 	const char *name;
 } capabilities[] = {
-	{SYSTEM_CAP_BPF, "BPF"},
-	{SYSTEM_CAP_PERFMON, "PERFMON"},
-	{SYSTEM_CAP_SYS_ADMIN, "SYS_ADMIN"},
-	{SYSTEM_CAP_SYS_PTRACE, "SYS_PTRACE"},
-	{SYSTEM_CAP_SYSLOG, "SYSLOG"},
-	{SYSTEM_CAP_IPC_LOCK, "IPC_LOCK"},
+	{PRIVILEGE_BPF, "BPF"},
+	{PRIVILEGE_PERFMON, "PERFMON"},
+	{PRIVILEGE_SYS_ADMIN, "SYS_ADMIN"},
+	{PRIVILEGE_SYS_PTRACE, "SYS_PTRACE"},
+	{PRIVILEGE_SYSLOG, "SYSLOG"},
+	{PRIVILEGE_IPC_LOCK, "IPC_LOCK"},
 };
 
 void doctor_probe_capabilities(struct examination *exam, struct doctor_line *line)
 {
+	const struct privilege *privilege = &exam->doctor->privilege;
 	struct strbuf have = {0};
-	struct err err = {0};
 
-	if (system_status(exam->machine->root, "CapEff", 16, &exam->caps, &err) < 0) {
-		doctor_say_unknown(line, &err);
+	if (!privilege->known) {
+		doctor_say(line, DOCTOR_UNKNOWN, "not known: /proc/self/status does not say");
 		return;
 	}
-	exam->caps_known = true;
 	for (size_t i = 0; i < sizeof(capabilities) / sizeof(capabilities[0]); i++)
-		if (exam->caps >> capabilities[i].bit & 1)
+		if (privilege_has(privilege, capabilities[i].cap))
 			strbuf_printf(&have, "%s%s", have.len ? " " : "", capabilities[i].name);
-	if (exam->doctor->place.user_namespace)
+	if (privilege->user_namespace)
 		doctor_say(line, DOCTOR_NOTE,
 			   "%s, within a user namespace: the machine's are asked for",
 			   have.len ? strbuf_text(&have) : "none");
 	else
-		doctor_say(line, has_bpf_caps(exam) ? DOCTOR_OK : DOCTOR_NOTE, "%s",
+		doctor_say(line, privilege_bpf(privilege) ? DOCTOR_OK : DOCTOR_NOTE, "%s",
 			   have.len ? strbuf_text(&have) : "none that help profiling");
+	line->need = (int)privilege_explain(privilege, PRIVILEGE_NEED_BPF);
 	strbuf_fini(&have);
 }
 
 void doctor_probe_seccomp(struct examination *exam, struct doctor_line *line)
 {
-	int mode = exam->doctor->place.seccomp;
-
-	if (mode < 0)
-		doctor_say(line, DOCTOR_UNKNOWN, "not known: /proc/self/status does not say");
-	else if (mode == 0)
+	if (!exam->doctor->privilege.seccomp)
 		doctor_say(line, DOCTOR_OK, "no filter");
 	else
 		doctor_say(line, exam->opens ? DOCTOR_NOTE : DOCTOR_FAIL, "a filter is in force%s",
@@ -116,38 +100,35 @@ void doctor_probe_seccomp(struct examination *exam, struct doctor_line *line)
 
 void doctor_probe_place(struct examination *exam, struct doctor_line *line)
 {
-	const struct system_place *place = &exam->doctor->place;
-	const char *name = system_container_name(place->container);
+	const struct privilege *privilege = &exam->doctor->privilege;
+	const char *name = doctor_place_name(privilege->place);
+	bool lost = privilege->user_namespace || privilege->foreign_proc;
 	struct strbuf text = {0};
 
 	if (name)
-		strbuf_printf(&text, "signs of %s (%s)", name, place->sign);
+		strbuf_printf(&text, "signs of %s (%s)", name, privilege->sign);
 	else
 		strbuf_str(&text, "no sign of one");
-	strbuf_printf(&text, "; %s pids, %s users", place->pid_namespace ? "own" : "the machine's",
-		      place->user_namespace ? "own" : "the machine's");
-	doctor_say(line, place->user_namespace ? DOCTOR_NOTE : DOCTOR_OK, "%s", strbuf_text(&text));
+	strbuf_printf(&text, "; %s pids, %s users%s",
+		      privilege->pid_namespace ? "own" : "the machine's",
+		      privilege->user_namespace ? "own" : "the machine's",
+		      privilege->foreign_proc ? "; /proc is of another pid namespace" : "");
+	doctor_say(line, lost ? DOCTOR_NOTE : DOCTOR_OK, "%s", strbuf_text(&text));
+	if (privilege->foreign_proc)
+		line->need = PRIVILEGE_NEED_PROC;
 	strbuf_fini(&text);
 }
 
 void doctor_probe_ptrace(struct examination *exam, struct doctor_line *line)
 {
-	struct err err = {0};
-	long long scope;
-	int ret = system_number(exam->machine->root, "/proc/sys/kernel/yama/ptrace_scope", &scope,
-				&err);
+	int scope = exam->doctor->privilege.ptrace_scope;
 
-	if (ret == ERR_NOT_FOUND)
-		scope = 0; /* built without yama */
-	else if (ret < 0)
-		doctor_say_unknown(line, &err);
-	if (ret < 0 && ret != ERR_NOT_FOUND)
-		return;
-	if (scope < 3 && doctor_has_cap(exam, SYSTEM_CAP_SYS_PTRACE))
+	if (scope < 3 && doctor_has_cap(exam, PRIVILEGE_SYS_PTRACE))
 		doctor_say(line, DOCTOR_OK, "every process (CAP_SYS_PTRACE)");
-	else if (scope == 0)
-		doctor_say(line, DOCTOR_OK, "one's own processes");
+	else if (scope <= 0)
+		doctor_say(line, DOCTOR_OK, "one's own processes%s",
+			   scope == PRIVILEGE_UNKNOWN ? " (no Yama)" : "");
 	else
-		doctor_say(line, DOCTOR_NOTE, "%s (yama/ptrace_scope is %lld)",
+		doctor_say(line, DOCTOR_NOTE, "%s (yama/ptrace_scope is %d)",
 			   scope == 1 ? "only programs that pyperf starts" : "nothing", scope);
 }

@@ -57,7 +57,8 @@ static void put_status(const char *caps, const char *seccomp)
 {
 	char text[256];
 
-	snprintf(text, sizeof(text), "Name:\tpyperf\nCapEff:\t%s\nSeccomp:\t%s\n", caps, seccomp);
+	snprintf(text, sizeof(text), "Name:\tpyperf\nCapEff:\t%s\nCapBnd:\t0\nSeccomp:\t%s\n", caps,
+		 seccomp);
 	put_file("/proc/self/status", text);
 }
 
@@ -84,7 +85,6 @@ static int make_host(void **state)
 	open_answer = kernel_answer = hardware_answer = 0;
 	idle = false;
 	bpf_answer = ERR_OK;
-	unsetenv("KUBERNETES_SERVICE_HOST");
 	return 0;
 }
 
@@ -157,6 +157,11 @@ static const struct doctor_line *find(const struct doctor *doctor, const char *i
 	return NULL;
 }
 
+static const char *host_remedy(const struct doctor_line *line)
+{
+	return privilege_remedy((enum privilege_need)line->need, PRIVILEGE_HOST);
+}
+
 /* One check on the machine as it is now: its verdict, a part of its text, a part of the remedy for
  * a host, NULL for none. */
 static void expect(const char *id, enum doctor_verdict verdict, const char *text,
@@ -168,10 +173,9 @@ static void expect(const char *id, enum doctor_verdict verdict, const char *text
 	if (!strstr(line->text, text))
 		fail_msg("%s says '%s', not '%s'", id, line->text, text);
 	assert_int_equal(line->verdict, verdict);
-	if (!remedy)
-		assert_null(line->remedy);
-	else
-		assert_non_null(strstr(line->remedy->host, remedy));
+	assert_int_equal(line->need >= 0, remedy != NULL);
+	if (remedy && !strstr(host_remedy(line), remedy))
+		fail_msg("%s advises '%s', not '%s'", id, host_remedy(line), remedy);
 	doctor_fini(&doctor);
 }
 
@@ -183,7 +187,7 @@ static void host_of_a_user(void **state)
 	for (size_t i = 0; i < doctor.lines.len; i++)
 		assert_int_not_equal(doctor.lines.items[i].verdict, DOCTOR_FAIL);
 	assert_true(doctor.works);
-	assert_int_equal(doctor.place.container, SYSTEM_HOST);
+	assert_int_equal(doctor.privilege.place, PRIVILEGE_HOST);
 	doctor_fini(&doctor);
 	expect("perf-events", DOCTOR_OK, "can be opened", NULL);
 	expect("hardware-events", DOCTOR_OK, "cycles instructions", NULL);
@@ -194,7 +198,7 @@ static void host_of_a_user(void **state)
 	expect("ptrace", DOCTOR_NOTE, "only programs that pyperf starts", "ptrace_scope=0");
 	expect("lockdown", DOCTOR_OK, "none", NULL);
 	expect("tracepoints", DOCTOR_OK, "1 systems", NULL);
-	expect("locked-memory", DOCTOR_OK, "ring buffers of 20", NULL);
+	expect("locked-memory", DOCTOR_OK, "ring buffers of ", NULL);
 }
 
 static void host_of_root(void **state)
@@ -222,7 +226,7 @@ static void events_are_forbidden(void **state)
 	doctor = examine();
 	assert_false(doctor.works);
 	assert_int_equal(find(&doctor, "seccomp")->verdict, DOCTOR_FAIL);
-	assert_non_null(strstr(find(&doctor, "seccomp")->remedy->docker, "seccomp=unconfined"));
+	assert_int_equal(find(&doctor, "seccomp")->need, PRIVILEGE_NEED_SECCOMP);
 	doctor_fini(&doctor);
 }
 
@@ -259,43 +263,15 @@ static void lesser_limits(void **state)
 	expect("stack-depth", DOCTOR_NOTE, "16 frames", "max_stack=127");
 }
 
-static void containers(void **state)
+static void container(void **state)
 {
-	static const struct {
-		const char *mark;
-		enum system_container container;
-	} marks[] = {
-		{"/run/systemd/container", SYSTEM_CONTAINER},
-		{"/run/.containerenv", SYSTEM_PODMAN},
-		{"/.dockerenv", SYSTEM_DOCKER},
-		{"/var/run/secrets/kubernetes.io/serviceaccount/token", SYSTEM_KUBERNETES},
-	};
+	struct doctor doctor;
 
-	/* Each is a stronger sign than those before it. */
-	for (size_t i = 0; i < sizeof(marks) / sizeof(marks[0]); i++) {
-		struct doctor doctor;
-
-		put_file(marks[i].mark, "");
-		doctor = examine();
-		assert_int_equal(doctor.place.container, marks[i].container);
-		doctor_fini(&doctor);
-	}
-	expect("container", DOCTOR_OK, "signs of kubernetes (/var/run/secrets", NULL);
-}
-
-static void container_by_the_environment(void **state)
-{
-	char full[128];
-	FILE *file;
-
-	put_file("/proc/1/environ", "");
-	snprintf(full, sizeof(full), "%s/proc/1/environ", root);
-	file = fopen(full, "w");
-	fwrite("PATH=/bin\0container=podman\0HOME=/", 1, 33, file);
-	fclose(file);
-	expect("container", DOCTOR_OK, "signs of podman", NULL);
-	setenv("KUBERNETES_SERVICE_HOST", "10.0.0.1", 1);
-	expect("container", DOCTOR_OK, "signs of kubernetes ($KUBERNETES_SERVICE_HOST)", NULL);
+	put_file("/run/.containerenv", "");
+	expect("container", DOCTOR_OK, "signs of podman (/run/.containerenv)", NULL);
+	doctor = examine();
+	assert_int_equal(doctor.privilege.place, PRIVILEGE_PODMAN);
+	doctor_fini(&doctor);
 }
 
 /* Its root has every capability, and none of them counts. */
@@ -305,18 +281,18 @@ static void user_namespace(void **state)
 	put_link("/proc/self/ns/user", "user:[4026532000]");
 	kernel_answer = -EACCES;
 	expect("container", DOCTOR_NOTE, "own users", "user namespace");
-	expect("capabilities", DOCTOR_NOTE, "within a user namespace", "setcap");
+	expect("capabilities", DOCTOR_NOTE, "within a user namespace", "outside of the user");
 	expect("paranoid", DOCTOR_NOTE, "2: no kernel code", "perf_event_paranoid");
 	expect("ptrace", DOCTOR_NOTE, "only programs", "ptrace_scope");
 }
 
-static const char *const number_files[] = {
-	"/proc/sys/kernel/perf_event_paranoid",	 "/proc/sys/kernel/perf_event_max_sample_rate",
-	"/proc/sys/kernel/perf_event_max_stack", "/proc/sys/kernel/perf_event_mlock_kb",
-	"/proc/sys/kernel/yama/ptrace_scope",
+static const struct {
+	const char *file, *check;
+} numbers[] = {
+	{"/proc/sys/kernel/perf_event_paranoid", "paranoid"},
+	{"/proc/sys/kernel/perf_event_max_sample_rate", "sample-rate"},
+	{"/proc/sys/kernel/perf_event_max_stack", "stack-depth"},
 };
-static const char *const number_checks[] = {"paranoid", "sample-rate", "stack-depth",
-					    "locked-memory", "ptrace"};
 
 static void corrupt_files_are_told(void **state)
 {
@@ -324,25 +300,20 @@ static void corrupt_files_are_told(void **state)
 		"",	     "\n", "many\n", "12 monkeys\n", "0x10\n", "99999999999999999999\n",
 		"\x80\xff\n"};
 
-	for (size_t t = 0; t < sizeof(texts) / sizeof(texts[0]); t++)
-		for (size_t i = 0; i < sizeof(number_files) / sizeof(number_files[0]); i++) {
-			put_file(number_files[i], texts[t]);
-			expect(number_checks[i], DOCTOR_UNKNOWN, "does not hold a number", NULL);
-		}
 	for (size_t t = 0; t < sizeof(texts) / sizeof(texts[0]); t++) {
+		for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
+			put_file(numbers[i].file, texts[t]);
+			expect(numbers[i].check, DOCTOR_UNKNOWN, "not known", NULL);
+		}
+		put_file("/proc/sys/kernel/yama/ptrace_scope", texts[t]);
+		expect("ptrace", DOCTOR_OK, "one's own", NULL);
 		put_file("/sys/kernel/security/lockdown", texts[t]);
-		expect("lockdown", DOCTOR_UNKNOWN, "does not mark", NULL);
+		expect("lockdown", DOCTOR_OK, "none", NULL);
 		put_file("/proc/kallsyms", texts[t]);
 		expect("kernel-symbols", DOCTOR_UNKNOWN, "lists no symbols", NULL);
 		put_file("/proc/self/status", texts[t]);
-		expect("capabilities", DOCTOR_UNKNOWN, "no field CapEff", NULL);
-		expect("seccomp", DOCTOR_UNKNOWN, "does not say", NULL);
+		expect("capabilities", DOCTOR_UNKNOWN, "does not say", NULL);
 	}
-	put_file("/sys/kernel/security/lockdown", "none ] [integrity\n");
-	expect("lockdown", DOCTOR_UNKNOWN, "does not mark", NULL);
-	put_status("zebra", "-1");
-	expect("capabilities", DOCTOR_UNKNOWN, "no number in field", NULL);
-	expect("seccomp", DOCTOR_UNKNOWN, "does not say", NULL);
 }
 
 static void missing_files_are_told(void **state)
@@ -351,15 +322,15 @@ static void missing_files_are_told(void **state)
 
 	assert_int_equal(nftw(root, remove_one, 16, FTW_DEPTH | FTW_PHYS), 0);
 	assert_int_equal(mkdir(root, 0755), 0);
-	expect("paranoid", DOCTOR_UNKNOWN, "No such file", NULL);
+	expect("paranoid", DOCTOR_UNKNOWN, "not known", NULL);
 	expect("sample-rate", DOCTOR_UNKNOWN, "No such file", NULL);
 	expect("pmus", DOCTOR_UNKNOWN, "No such file", NULL);
-	expect("capabilities", DOCTOR_UNKNOWN, "No such file", NULL);
+	expect("capabilities", DOCTOR_UNKNOWN, "does not say", NULL);
 	expect("kernel-symbols", DOCTOR_UNKNOWN, "No such file", NULL);
 	/* Those are not built into every kernel. */
 	expect("lockdown", DOCTOR_OK, "none", NULL);
 	expect("ptrace", DOCTOR_OK, "one's own", NULL);
-	expect("btf", DOCTOR_FAIL, "No such file", "CONFIG_DEBUG_INFO_BTF");
+	expect("btf", DOCTOR_FAIL, "no /sys/kernel/btf", "CONFIG_DEBUG_INFO_BTF");
 	expect("tracepoints", DOCTOR_NOTE, "no tracefs", "mount");
 	/* What was tried counts, not what a file says. */
 	doctor = examine();
@@ -397,8 +368,7 @@ int main(void)
 		TEST(bpf_is_forbidden),
 		TEST(virtual_machine),
 		TEST(lesser_limits),
-		TEST(containers),
-		TEST(container_by_the_environment),
+		TEST(container),
 		TEST(user_namespace),
 		TEST(corrupt_files_are_told),
 		TEST(missing_files_are_told),

@@ -27,8 +27,8 @@ struct py_raw_frame {
 #define PY_INSTR_MASK 0x0fffffffu
 /* The instruction pointer did not lie in the code: the frame is there, its line is not known. */
 #define PY_FRAME_NO_INSTR 0x10000000u
-/* Root-most frame of the run that belongs to one native eval frame (is_entry in 3.11, the frame
- * above an entry shim from 3.12 on). */
+/* Root-most frame of the run that belongs to one native eval frame (every frame up to 3.10,
+ * is_entry in 3.11, the frame above an entry shim from 3.12 on). */
 #define PY_FRAME_ENTRY 0x80000000u
 
 enum py_walk_status {

@@ -16,22 +16,95 @@
 
 struct version_row {
 	uint8_t minor;
-	uint16_t tss_key;	       /* of autoTSSkey._key in _PyRuntime */
+	uint16_t tss_key, current;     /* in _PyRuntime: autoTSSkey._key, gilstate.tstate_current */
 	const struct py_layout *fixed; /* NULL: by the debug offsets, whose groups follow */
 	uint16_t thread_state, frame, code, bytes, unicode;
 	uint8_t frame_tagged;
 };
 
-/* Objects/codeobject.c: ob_size, consts, names, first line, co_version (3.12+), and the pointers
- * to names and tables. Flags and what the interpreter writes while it runs are left out. */
+/* Include/cpython/unicodeobject.h, bytesobject.h; 3.12 took wstr out of strings. */
+#define OBJECTS_BEFORE_3_12                                                  \
+	.unicode_length = 16, .unicode_state = 32, .unicode_ascii_data = 48, \
+	.unicode_compact_data = 72, .bytes_size = 16, .bytes_data = 32
+
+/* Which words tell code objects apart: what Include/cpython/code.h has of the source (counts,
+ * constants, names, first line, code, tables); 3.12+ co_version. What the interpreter writes while
+ * it runs is left out. */
+static const struct py_layout layout_3_6 = {
+	.key_bare = 1,
+	.tstate_frame = 24,
+	.tstate_thread_id = 152,
+	.frame_objects = 1,
+	.frame_size = 128,
+	.frame_previous = 24,
+	.frame_code = 32,
+	.frame_instr = 120,
+	.code_size = 120,
+	.code_firstlineno = 36,
+	.code_filename = 96,
+	.code_name = 104,
+	.code_linetable = 112,
+	.code_identity = {2, 3, 4, 5, 6, 7, 8, 12, 13, 14},
+	OBJECTS_BEFORE_3_12,
+};
+
+static const struct py_layout layout_3_7 = {
+	.tstate_frame = 24,
+	.tstate_thread_id = 176,
+	.frame_objects = 1,
+	.frame_size = 112,
+	.frame_previous = 24,
+	.frame_code = 32,
+	.frame_instr = 104,
+	.code_size = 120,
+	.code_firstlineno = 36,
+	.code_filename = 96,
+	.code_name = 104,
+	.code_linetable = 112,
+	.code_identity = {2, 3, 4, 5, 6, 7, 8, 12, 13, 14},
+	OBJECTS_BEFORE_3_12,
+};
+
+static const struct py_layout layout_3_8 = {
+	.tstate_frame = 24,
+	.tstate_thread_id = 176,
+	.frame_objects = 1,
+	.frame_size = 112,
+	.frame_previous = 24,
+	.frame_code = 32,
+	.frame_instr = 104,
+	.code_size = 128,
+	.code_firstlineno = 40,
+	.code_filename = 104,
+	.code_name = 112,
+	.code_linetable = 120,
+	.code_identity = {2, 4, 5, 6, 7, 8, 9, 13, 14, 15},
+	OBJECTS_BEFORE_3_12,
+};
+
+static const struct py_layout layout_3_10 = {
+	.tstate_frame = 24,
+	.tstate_thread_id = 176,
+	.frame_objects = 1,
+	.lasti_shift = 1,
+	.frame_size = 104,
+	.frame_previous = 24,
+	.frame_code = 32,
+	.frame_instr = 96,
+	.code_size = 128,
+	.code_firstlineno = 40,
+	.code_filename = 104,
+	.code_name = 112,
+	.code_linetable = 120,
+	.code_identity = {2, 4, 5, 6, 7, 8, 9, 13, 14, 15},
+	OBJECTS_BEFORE_3_12,
+};
+
 static const struct py_layout layout_3_11 = {
-	.major = 3,
-	.minor = 11,
 	.tstate_frame = 56,
 	.has_cframe = 1,
 	.cframe_frame = 8,
 	.tstate_thread_id = 152,
-	.runtime_current = 576,
 	.frame_size = 72,
 	.frame_code = 32,
 	.frame_previous = 48,
@@ -47,17 +120,10 @@ static const struct py_layout layout_3_11 = {
 	.code_linetable = 136,
 	.code_bytes = 184,
 	.code_identity = {2, 3, 4, 9, 11, 12, 14, 15, 16, 17},
-	.unicode_length = 16,
-	.unicode_state = 32,
-	.unicode_ascii_data = 48,
-	.unicode_compact_data = 72,
-	.bytes_size = 16,
-	.bytes_data = 32,
+	OBJECTS_BEFORE_3_12,
 };
 
 static const struct py_layout layout_3_12 = {
-	.major = 3,
-	.minor = 12,
 	.owner_shim = 3,
 	.tstate_frame = 56,
 	.has_cframe = 1,
@@ -85,7 +151,12 @@ static const struct py_layout layout_3_12 = {
 };
 
 static const struct version_row rows[] = {
-	{.minor = 11, .tss_key = 596, .fixed = &layout_3_11},
+	{.minor = 6, .fixed = &layout_3_6},
+	{.minor = 7, .tss_key = 1508, .current = 1480, .fixed = &layout_3_7},
+	{.minor = 8, .tss_key = 1396, .current = 1368, .fixed = &layout_3_8},
+	{.minor = 9, .tss_key = 588, .current = 568, .fixed = &layout_3_8},
+	{.minor = 10, .tss_key = 588, .current = 568, .fixed = &layout_3_10},
+	{.minor = 11, .tss_key = 596, .current = 576, .fixed = &layout_3_11},
 	{.minor = 12, .tss_key = 1548, .fixed = &layout_3_12},
 	{.minor = 13,
 	 .tss_key = 2164,
@@ -232,7 +303,7 @@ int py_layout_check(const struct py_layout *layout, struct err *err)
 			return err_set(
 				err, ERR_CORRUPT, "layout of CPython %d.%d: the %s cannot be at %u",
 				layout->major, layout->minor, fields[i].what, fields[i].offset);
-	if (layout->frame_size % 8 || layout->code_size % 8)
+	if (layout->frame_size % 8 || layout->code_size % 8 || layout->lasti_shift > 1)
 		return err_set(err, ERR_CORRUPT,
 			       "layout of CPython %d.%d: sizes of %u and %u bytes", layout->major,
 			       layout->minor, layout->frame_size, layout->code_size);
@@ -256,8 +327,11 @@ int py_layout_find(struct py_version *version, const void *offsets, size_t len,
 		return err_set(err, ERR_UNSUPPORTED, "Python lines of CPython %d.%d are not known",
 			       version->major, version->minor);
 	version->tss_key = row->tss_key;
+	version->current = row->current;
 	if (row->fixed) {
 		*layout = *row->fixed;
+		layout->major = 3;
+		layout->minor = row->minor;
 		return py_layout_check(layout, err);
 	}
 	/* Other object headers, and per-thread copies of the bytecode. */

@@ -9,7 +9,7 @@
  *
  * Sources: 3.13+ `struct _Py_DebugOffsets` of the ELF itself; before, a table per minor version
  * (layout.c). All offsets are bytes; all but single-byte fields are naturally aligned, which
- * py_layout_check() makes sure of.
+ * py_layout_check() makes sure of. A field that a version lacks is 0.
  */
 
 /* The header of a code object that identifies it: how many of its 8-byte words are hashed. */
@@ -19,30 +19,31 @@ struct py_layout {
 	__u8 major, minor;
 	__u8 free_threaded;
 	__u8 owner_shim; /* frames whose owner is at least this are entry shims; 0: none */
+	__u8 key_bare;	 /* 3.6: the thread key is an int by itself, -1 while there is none */
+	__u8 has_cframe;
+	__u8 frame_tagged; /* 3.14+: low two bits of the executable are a tag */
+	/* <= 3.10: frames are PyFrameObjects on the heap, each the run of an eval loop of its own,
+	 * and frame_instr is the int f_lasti, which lasti_shift turns into bytes. */
+	__u8 frame_objects, lasti_shift;
 	/* PyThreadState */
 	__u16 tstate_frame;	/* current_frame, or cframe where has_cframe (3.11, 3.12) */
 	__u16 cframe_frame;	/* _PyCFrame.current_frame */
-	__u16 tstate_thread_id; /* pthread_t; used with runtime_current */
-	__u16 runtime_current;	/* <= 3.11: gilstate.tstate_current in _PyRuntime, which knows
-				   sub-interpreters where the TSD slot does not; 0: not used */
-	__u8 has_cframe;
-	__u8 frame_tagged; /* 3.14+: low two bits of the executable are a tag */
-	/* _PyInterpreterFrame; frame_size bytes are read at once */
+	__u16 tstate_thread_id; /* pthread_t; used where the process has `current` */
+	/* _PyInterpreterFrame, before 3.11 PyFrameObject; frame_size bytes are read at once */
 	__u16 frame_size;
 	__u16 frame_code, frame_previous, frame_instr, frame_owner;
 	__u16 frame_is_entry; /* 3.11; 0 elsewhere */
 	/* PyCodeObject; code_size bytes are read at once */
 	__u16 code_size;
-	__u16 code_units; /* ob_size: how many 2-byte units of code there are */
+	__u16 code_units; /* 3.11+: ob_size, how many 2-byte units of code there are */
 	__u16 code_name, code_qualname, code_filename, code_firstlineno, code_linetable;
-	__u16 code_bytes; /* co_code_adaptive */
+	__u16 code_bytes; /* 3.11+: co_code_adaptive */
 	/* Words of the header that never change and together tell code objects apart, which the
 	 * fingerprint hashes; as byte offset / 8. */
 	__u8 code_identity[PY_IDENTITY_WORDS];
 	/* PyUnicodeObject, PyBytesObject */
 	__u16 unicode_length, unicode_state, unicode_ascii_data, unicode_compact_data;
 	__u16 bytes_size, bytes_data;
-	__u16 reserved;
 };
 
 /*
@@ -61,8 +62,11 @@ struct py_tsd {
 struct py_process {
 	struct py_layout layout;
 	struct py_tsd tsd;
-	__u64 tss_key; /* address of the key's int: autoTSSkey._key */
-	__u64 runtime; /* address of _PyRuntime */
+	__u64 tss_key; /* address of the key's int: autoTSSkey._key, in 3.6 autoTLSkey */
+	/* <= 3.11: address of gilstate.tstate_current, which knows sub-interpreters where the
+	 * thread's slot does not; 0: not used */
+	__u64 current;
+	__u64 runtime; /* address of _PyRuntime; in 3.6, which has none, of PyEval_EvalCode() */
 	__u32 lineage; /* copied by fork, so children share their parent's code objects */
 	__u32 reserved;
 };
@@ -78,7 +82,8 @@ struct py_process {
 struct py_version {
 	int major, minor, micro; /* micro -1 where it is not known */
 	bool free_threaded;
-	uint32_t tss_key; /* offset of autoTSSkey._key in _PyRuntime */
+	/* Offsets in _PyRuntime, 0 where there is none: autoTSSkey._key, gilstate.tstate_current */
+	uint32_t tss_key, current;
 };
 
 /* PY_VERSION_HEX, as Py_Version and the debug offsets have it. */
@@ -89,8 +94,8 @@ struct py_version py_version_of_hex(uint64_t hex);
 
 /*
  * The layout of a version. `offsets` are the bytes at _PyRuntime (3.13+, may be NULL before);
- * version->tss_key is filled. ERR_UNSUPPORTED for a version that is not known, ERR_CORRUPT for
- * debug offsets that cannot be.
+ * tss_key and current of the version are filled. ERR_UNSUPPORTED for a version that is not known,
+ * ERR_CORRUPT for debug offsets that cannot be.
  */
 int py_layout_find(struct py_version *version, const void *offsets, size_t len,
 		   struct py_layout *layout, struct err *err);

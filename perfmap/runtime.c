@@ -23,7 +23,7 @@ struct file_facts {
 	bool has_runtime, has_tsd;
 	uint64_t vaddr0; /* vaddr of file offset 0 */
 	/* has_runtime */
-	uint64_t runtime;
+	uint64_t runtime, tss_key, current; /* 0: has none */
 	struct py_version version;
 	struct py_layout layout;
 	bool supported;
@@ -108,6 +108,28 @@ static bool read_symbol(struct elf_file *elf, const char *name, void *buf, size_
 	return elf_symbol_by_name(elf, name, &symbol) && elf_read(elf, symbol.vaddr, buf, len) == 0;
 }
 
+/* Where the runtime keeps the thread key and the current thread: in _PyRuntime, in 3.6 in variables
+ * of their own. */
+static int read_places(struct elf_file *elf, struct file_facts *facts, struct err *err)
+{
+	struct elf_symbol symbol;
+
+	facts->tss_key = facts->runtime + facts->version.tss_key;
+	if (facts->version.current)
+		facts->current = facts->runtime + facts->version.current;
+	if (facts->version.tss_key)
+		return 0;
+	if (!elf_symbol_by_name(elf, "autoTLSkey", &symbol))
+		return err_set(err, ERR_UNSUPPORTED,
+			       "the thread key of CPython %d.%d is not known where the binary is "
+			       "stripped of its symbols",
+			       facts->version.major, facts->version.minor);
+	facts->tss_key = symbol.vaddr;
+	if (elf_symbol_by_name(elf, "_PyThreadState_Current", &symbol))
+		facts->current = symbol.vaddr;
+	return 0;
+}
+
 static void read_runtime(struct elf_file *elf, const char *path, struct file_facts *facts)
 {
 	unsigned char offsets[PY_DEBUG_OFFSETS_BYTES];
@@ -130,7 +152,8 @@ static void read_runtime(struct elf_file *elf, const char *path, struct file_fac
 	else if (read_symbol(elf, "Py_Version", &word, sizeof(word)))
 		hex = word;
 	facts->version = hex ? py_version_of_hex(hex) : version_of_path(path);
-	if (py_layout_find(&facts->version, offsets, len, &facts->layout, &err) == 0)
+	if (py_layout_find(&facts->version, offsets, len, &facts->layout, &err) == 0 &&
+	    read_places(elf, facts, &err) == 0)
 		facts->supported = true;
 	else
 		snprintf(facts->why, sizeof(facts->why), "%.*s", (int)sizeof(facts->why) - 1,
@@ -323,8 +346,10 @@ int runtime_find(struct runtime_cache *cache, pid_t pid, struct py_process *proc
 	*process = (struct py_process){
 		.layout = search.runtime.layout,
 		.tsd = search.tsd.tsd,
+		.tss_key = search.runtime_bias + search.runtime.tss_key,
 		.runtime = search.runtime_bias + search.runtime.runtime,
 	};
-	process->tss_key = process->runtime + search.runtime.version.tss_key;
+	if (search.runtime.current)
+		process->current = search.runtime_bias + search.runtime.current;
 	return RUNTIME_READY;
 }

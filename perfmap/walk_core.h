@@ -18,11 +18,13 @@
  *
  * What CPython promises, and what is made of it:
  *
+ *  - Up to 3.10: f_lasti is the instruction that was started last, -1 where none was, which counts
+ *    as the first; in bytes, in 3.10 in units. Every frame is run by a call of the eval loop.
  *  - 3.11, 3.12: prev_instr is the instruction that was started last (in a caller: the last unit
- *    of its call, caches included); one unit before the code where none was started yet, which
- *    counts as the first. 3.13+: instr_ptr is the instruction itself. Both lie in the range that
- *    co_lines() gives the executing line (Python/ceval.c INSTRUCTION_START,
- *    Python/generated_cases.c.h "frame->instr_ptr = next_instr").
+ *    of its call, caches included); one unit before the code where none was started yet. 3.13+:
+ * instr_ptr is the instruction itself. Both lie in the range that co_lines() gives the executing
+ * line (Python/ceval.c INSTRUCTION_START, Python/generated_cases.c.h "frame->instr_ptr =
+ * next_instr").
  *  - A frame that is linked counts, even where CPython itself still calls it incomplete
  *    (_PyFrame_IsIncomplete): its function is what runs.
  *  - 3.12+: each native eval frame links a shim before its first Python frame; 3.11 marks that
@@ -38,7 +40,7 @@ struct walk_scratch {
 	__u64 code[WALK_CODE_WORDS];
 	__u64 low, high;  /* addresses that the window holds */
 	__u64 code_at;	  /* address of the code object whose header `code` holds; 0: none */
-	__u64 direct_tsd; /* tss_key of the process whose threads hold their first block */
+	__u64 direct_tsd; /* runtime of the process whose threads hold their first block */
 	__u64 next;	  /* address of the frame to look at */
 	__u32 count;
 	__u32 run;    /* frames since the last shim */
@@ -76,6 +78,13 @@ static __always_inline __u64 walk_frame_word(const struct walk_scratch *scratch,
 	return scratch->window[at & (WALK_WINDOW_WORDS - 1)];
 }
 
+static __always_inline __u32 walk_frame_u32(const struct walk_scratch *scratch, __u32 offset)
+{
+	__u64 at = (scratch->next - scratch->low + offset) >> 2;
+
+	return ((const __u32 *)scratch->window)[at & (2 * WALK_WINDOW_WORDS - 1)];
+}
+
 static __always_inline __u8 walk_frame_byte(const struct walk_scratch *scratch, __u32 offset)
 {
 	__u64 at = scratch->next - scratch->low + offset;
@@ -95,8 +104,8 @@ static __always_inline __u32 walk_code_u32(const struct walk_scratch *scratch, _
 
 /*
  * Brings the frame at `next` into the window. A read costs the same whether it is of 8 bytes or of
- * a thousand, and the frames of a thread lie end to end in its data stack, callers below callees:
- * so what lies below is read with it, within its page, where nothing more can fault.
+ * a thousand, and from 3.11 on the frames of a thread lie end to end in its data stack, callers
+ * below callees: so what lies below is read with it, within its page, where nothing more can fault.
  */
 static __always_inline long walk_read_frame(struct walk *walk)
 {
@@ -108,7 +117,9 @@ static __always_inline long walk_read_frame(struct walk *walk)
 		return 0;
 	if (size > 8 * WALK_FRAME_WORDS)
 		return -1;
-	if (high - low > sizeof(scratch->window))
+	if (walk->process->layout.frame_objects)
+		low = addr;
+	else if (high - low > sizeof(scratch->window))
 		low = high - sizeof(scratch->window);
 	scratch->low = low;
 	scratch->high = high;
@@ -182,7 +193,7 @@ static __always_inline int walk_tsd(struct walk *walk, __u64 thread_pointer, __u
 	/* { int _is_initialized; pthread_key_t _key; } (Include/cpython/pythread.h) */
 	if (WALK_READ(walk, key, sizeof(key), walk->process->tss_key - sizeof(key[0])))
 		return PY_WALK_FAULT;
-	if (!key[0])
+	if (walk->process->layout.key_bare ? key[1] == (__u32)-1 : !key[0])
 		return PY_WALK_NO_THREAD;
 	if (!tsd->block_keys)
 		return PY_WALK_BAD;
@@ -192,7 +203,7 @@ static __always_inline int walk_tsd(struct walk *walk, __u64 thread_pointer, __u
 	/* glibc has a thread's first block in the thread itself, before the pointers. Where that
 	 * was seen to be so, it is so for every thread of the process. */
 	first = thread_pointer + (__s64)tsd->blocks - (__u64)tsd->block_keys * tsd->entry_size;
-	if (index == 0 && scratch->direct_tsd == walk->process->tss_key)
+	if (index == 0 && scratch->direct_tsd == walk->process->runtime)
 		block = first;
 	else if (WALK_READ(walk, &block, sizeof(block),
 			   thread_pointer + (__s64)tsd->blocks + 8 * (__u64)index))
@@ -200,7 +211,7 @@ static __always_inline int walk_tsd(struct walk *walk, __u64 thread_pointer, __u
 	if (!block)
 		return PY_WALK_NO_THREAD;
 	if (index == 0 && block == first)
-		scratch->direct_tsd = walk->process->tss_key;
+		scratch->direct_tsd = walk->process->runtime;
 	index = key[1] % tsd->block_keys;
 	if (WALK_READ(walk, value, sizeof(*value),
 		      block + (__u64)index * tsd->entry_size + tsd->data))
@@ -214,9 +225,8 @@ static __always_inline __u64 walk_current(struct walk *walk, __u64 thread_pointe
 	const struct py_layout *layout = &walk->process->layout;
 	__u64 current = 0, thread = 0;
 
-	if (WALK_READ(walk, &current, sizeof(current),
-		      walk->process->runtime + layout->runtime_current) ||
-	    !current || current == slot)
+	if (WALK_READ(walk, &current, sizeof(current), walk->process->current) || !current ||
+	    current == slot)
 		return slot;
 	if (WALK_READ(walk, &thread, sizeof(thread), current + layout->tstate_thread_id) ||
 	    thread != thread_pointer + (__s64)walk->process->tsd.self)
@@ -239,7 +249,7 @@ static __always_inline int walk_begin(struct walk *walk, __u64 thread_pointer)
 	scratch->status = walk_tsd(walk, thread_pointer, &tstate);
 	if (scratch->status != PY_WALK_OK)
 		return 0;
-	if (layout->runtime_current)
+	if (walk->process->current)
 		tstate = walk_current(walk, thread_pointer, tstate);
 	scratch->status = PY_WALK_FAULT;
 	if (WALK_READ(walk, &frame, sizeof(frame), tstate + layout->tstate_frame))
@@ -256,12 +266,19 @@ static __always_inline int walk_begin(struct walk *walk, __u64 thread_pointer)
 static __always_inline __u32 walk_instr(const struct py_layout *layout,
 					const struct walk_scratch *scratch, __u64 code)
 {
-	__u64 instr = walk_frame_word(scratch, layout->frame_instr);
-	__u64 offset = instr - (code + layout->code_bytes);
-	__u64 units = walk_code_word(scratch, layout->code_units);
+	__u64 offset, units;
 
-	if (offset == (__u64)-2) /* nothing was started yet */
-		offset = 0;
+	if (layout->frame_objects) {
+		offset = walk_frame_u32(scratch, layout->frame_instr);
+		if (offset == (__u32)-1)
+			return 0;
+		offset <<= layout->lasti_shift & 1;
+		return offset & ~(__u64)PY_INSTR_MASK ? PY_FRAME_NO_INSTR : (__u32)offset;
+	}
+	offset = walk_frame_word(scratch, layout->frame_instr) - (code + layout->code_bytes);
+	units = walk_code_word(scratch, layout->code_units);
+	if (offset == (__u64)-2)
+		return 0;
 	if (offset & 1 || offset > PY_INSTR_MASK || (offset >> 1) >= units)
 		return PY_FRAME_NO_INSTR;
 	return (__u32)offset;
@@ -313,7 +330,8 @@ static __always_inline int walk_step(struct walk *walk)
 	frame->code = code;
 	frame->fingerprint = walk_fingerprint(layout, scratch);
 	frame->instr = walk_instr(layout, scratch, code);
-	if (layout->frame_is_entry && walk_frame_byte(scratch, layout->frame_is_entry))
+	if (layout->frame_objects ||
+	    (layout->frame_is_entry && walk_frame_byte(scratch, layout->frame_is_entry)))
 		frame->instr |= PY_FRAME_ENTRY;
 	scratch->count++;
 	scratch->run++;

@@ -416,7 +416,12 @@ static long send_code(__u32 index, void *ctx)
 	scratch->code_words = 0;
 	if (!add_string(walk_code_word(&scratch->walk, layout->code_name), 0))
 		missing |= PY_CODE_MISSING_NAME;
-	if (!add_string(walk_code_word(&scratch->walk, layout->code_qualname), 1))
+	/* Before 3.11 there is none. */
+	if (!add_string(layout->code_qualname
+				? walk_code_word(&scratch->walk, layout->code_qualname)
+				: 0,
+			1) &&
+	    layout->code_qualname)
 		missing |= PY_CODE_MISSING_QUALNAME;
 	if (!add_string(walk_code_word(&scratch->walk, layout->code_filename), 2))
 		missing |= PY_CODE_MISSING_FILENAME;

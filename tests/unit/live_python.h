@@ -139,7 +139,6 @@ static inline bool live_child_start(struct live_child *child, const char *python
 	if (child->pid == 0) {
 		/* A group of its own, so that what it forks ends with it. */
 		setpgid(0, 0);
-		setpgid(0, 0); /* its own children are stopped with it */
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		dup2(ends[1], STDOUT_FILENO);
 		execl(python, python, "-I", "-S", "-c", script, (char *)NULL);

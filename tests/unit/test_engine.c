@@ -43,7 +43,8 @@
 	"            return self.run(depth - 1)\n" \
 	"        return leaf(2000)\n"              \
 	"print('ready', flush=True)\n" BEFORE "\n" \
-	"while True:\n"                            \
+	"parent = os.getppid()\n"                  \
+	"while os.getppid() == parent:\n"          \
 	"    Outer().run(5)\n"
 
 static const char busy[] = BUSY("");
@@ -54,7 +55,7 @@ static const char forking[] = BUSY("time.sleep(.2)\n"
 struct seen_code {
 	uint64_t code;
 	uint32_t fingerprint;
-	char qualname[64];
+	char qualname[64]; /* before 3.11 there is only the name */
 	uint8_t missing;
 	uint32_t table_len;
 };
@@ -146,7 +147,10 @@ static void take_code(struct session *session, const unsigned char *raw, size_t 
 	code->table_len = header.table_len;
 	at = sizeof(header) + (header.name.len * header.name.kind + 7) / 8 * 8;
 	assert_true(at + header.qualname.len * header.qualname.kind <= len);
-	text_from_pyunicode(&text, header.qualname.kind, raw + at, header.qualname.len);
+	if (header.qualname.len)
+		text_from_pyunicode(&text, header.qualname.kind, raw + at, header.qualname.len);
+	else
+		text_from_pyunicode(&text, header.name.kind, raw + sizeof(header), header.name.len);
 	snprintf(code->qualname, sizeof(code->qualname), "%s", strbuf_text(&text));
 	strbuf_fini(&text);
 	at += (header.qualname.len * header.qualname.kind + 7) / 8 * 8;
@@ -164,7 +168,7 @@ static const char *name_of(const struct session *session, const struct py_raw_fr
 	return "?";
 }
 
-/* leaf (or not yet), Outer.run six times at most, <module>. */
+/* leaf (or not yet), run() six times at most, <module>. */
 static bool is_expected(const struct session *session, const struct py_raw_frame *frames,
 			size_t count)
 {
@@ -175,7 +179,8 @@ static bool is_expected(const struct session *session, const struct py_raw_frame
 	if (strcmp(name_of(session, &frames[0]), "leaf") == 0)
 		i++;
 	for (; i + 1 < count; i++)
-		if (strcmp(name_of(session, &frames[i]), "Outer.run") != 0)
+		if (strcmp(name_of(session, &frames[i]), "Outer.run") != 0 &&
+		    strcmp(name_of(session, &frames[i]), "run") != 0)
 			return false;
 	return strcmp(name_of(session, &frames[i]), "<module>") == 0 &&
 	       frames[i].instr & PY_FRAME_ENTRY;
@@ -320,10 +325,15 @@ static bool target_start(struct target *target, struct session *session, const c
 	return true;
 }
 
+/* For so long, and on a busy machine until there is something to judge. */
+#define SAMPLES_LEAST 20
 static void sample(struct session *session, pid_t pid, uint64_t tracepoint, int ms)
 {
 	open_events(session, pid, tracepoint);
-	poll(NULL, 0, ms);
+	for (int tries = 0; tries < 100 && session->samples < SAMPLES_LEAST; tries++) {
+		poll(NULL, 0, ms);
+		read_rings(session);
+	}
 	for (int cpu = 0; cpu < session->cpus; cpu++)
 		ioctl(session->event[cpu], PERF_EVENT_IOC_DISABLE, 0);
 	read_rings(session);
@@ -348,7 +358,7 @@ static void check_busy(const char *python, bool forks)
 			      "%zu code objects, %llu faults\n",
 			      python, session.samples, session.with_frames, session.complete,
 			      session.expected, session.codes, (unsigned long long)stats.faults);
-		assert_true(session.samples >= 20);
+		assert_true(session.samples >= SAMPLES_LEAST);
 		assert_true(session.with_frames >= session.samples * 99 / 100);
 		assert_true(session.complete >= session.samples * 99 / 100);
 		assert_true(session.expected >= session.samples * 98 / 100);
@@ -359,7 +369,7 @@ static void check_busy(const char *python, bool forks)
 	py_engine_close(session.engine);
 }
 
-/* Calls back for every Python of the machine, or for the first that the walker knows. */
+/* Calls back for every Python of the machine, or for the first. */
 static void each_python(void (*check)(const char *python), bool all)
 {
 	struct live_pythons list;
@@ -367,8 +377,6 @@ static void each_python(void (*check)(const char *python), bool all)
 
 	live_pythons_find(&list);
 	for (size_t i = 0; i < list.count && (all || !any); i++) {
-		if (!all && list.minor[i] < 11)
-			continue;
 		any = true;
 		check(list.path[i]);
 	}
@@ -554,17 +562,9 @@ static void check_requests(const char *python)
 	py_engine_close(session.engine);
 }
 
-static void check_requests_of_known(const char *python)
-{
-	const char *at = strstr(strrchr(python, '/'), "python3.");
-
-	if (at && atoi(at + strlen("python3.")) >= 11)
-		check_requests(python);
-}
-
 static void test_what_cannot_be_sent_is_asked_for(void **state)
 {
-	each_python(check_requests_of_known, true);
+	each_python(check_requests, true);
 }
 
 /* Every sched_switch of a thread that naps carries the frame that naps. */

@@ -99,7 +99,9 @@ static void check_python(const char *python, int minor)
 	assert_non_null(strstr(info.path, "python"));
 	if (info.supported) {
 		assert_int_equal(found, RUNTIME_READY);
-		assert_int_equal(info.micro, micro);
+		/* Before Py_Version (3.11) only a name says what it is. */
+		if (info.micro >= 0 || minor >= 11)
+			assert_int_equal(info.micro, micro);
 		assert_memory_equal(&process, &again, sizeof(process));
 		assert_int_equal(py_layout_check(&process.layout, &err), 0);
 		assert_int_equal(process.layout.minor, minor);

@@ -15,11 +15,12 @@
  */
 
 static const char *const images[] = {
-	"tests/data/walk-3.11.img",
-	"tests/data/walk-3.12.img",
-	"tests/data/walk-3.13.img",
-	"tests/data/walk-3.14.img",
+	"tests/data/walk-3.6.img",  "tests/data/walk-3.7.img",	"tests/data/walk-3.8.img",
+	"tests/data/walk-3.9.img",  "tests/data/walk-3.10.img", "tests/data/walk-3.11.img",
+	"tests/data/walk-3.12.img", "tests/data/walk-3.13.img", "tests/data/walk-3.14.img",
 };
+#define IMAGE_3_11 5
+#define IMAGE_3_13 7
 #define IMAGES (sizeof(images) / sizeof(images[0]))
 
 static struct py_raw_frame frames[PY_FRAMES_MAX];
@@ -49,7 +50,7 @@ static void test_images(void **state)
 			assert_int_equal(frames[i].instr & PY_FRAME_NO_INSTR, 0);
 			assert_int_equal(
 				memory_read(&memory,
-					    frames[i].code + image.process.layout.code_qualname,
+					    frames[i].code + walk_image_name(&image.process.layout),
 					    &pointer, sizeof(pointer)),
 				0);
 			assert_true(walk_image_string(&memory, &image.process.layout, pointer, name,
@@ -252,7 +253,7 @@ static void test_frame_that_has_not_started(void **state)
 	struct memory memory = {.read = liar_read, .ctx = &liar};
 	unsigned int count;
 
-	assert_true(walk_image_load(&image, images[0]));
+	assert_true(walk_image_load(&image, images[IMAGE_3_11]));
 	liar.inner = memory_of_image(image.memory);
 	find_frames(&spy, &image);
 	liar.addr = spy.frame[0] + image.process.layout.frame_instr;
@@ -271,7 +272,7 @@ static void test_thread_state(void **state)
 	struct py_process broken;
 	unsigned int count;
 
-	assert_true(walk_image_load(&image, images[2]));
+	assert_true(walk_image_load(&image, images[IMAGE_3_13]));
 	liar.inner = memory_of_image(image.memory);
 	liar.addr = image.process.tss_key - 4;
 	liar.word = 0; /* the key is not made yet */
@@ -307,7 +308,7 @@ static void test_layouts_are_checked(void **state)
 	struct memory memory;
 	struct err err = {0};
 
-	assert_true(walk_image_load(&image, images[2]));
+	assert_true(walk_image_load(&image, images[IMAGE_3_13]));
 	memory = memory_of_image(image.memory);
 	assert_int_equal(memory_read(&memory, image.process.runtime, good, sizeof(good)), 0);
 	assert_int_equal(py_layout_find(&version, good, sizeof(good), &layout, &err), 0);

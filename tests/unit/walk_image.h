@@ -17,6 +17,8 @@
  *      version 0x030d00f0
  *      thread ADDR                             the thread pointer
  *      runtime ADDR                            of _PyRuntime
+ *      key ADDR                                of the thread key's int
+ *      current ADDR                            of tstate_current, 0 where there is none
  *      tsd SELF BLOCKS BLOCK_KEYS BLOCK_COUNT ENTRY_SIZE DATA
  *      memory ADDR HEX                         any number of them
  *      frame CODE OFFSET ENTRY QUALNAME        what the interpreter itself said, leaf first
@@ -107,7 +109,11 @@ static inline bool walk_image_load(struct walk_image *image, const char *path)
 			good = sscanf(line, "version %" SCNx64, &image->version) == 1 ||
 			       sscanf(line, "thread %" SCNx64, &image->thread) == 1 ||
 			       sscanf(line, "runtime %" SCNx64,
-				      (uint64_t *)&image->process.runtime) == 1;
+				      (uint64_t *)&image->process.runtime) == 1 ||
+			       sscanf(line, "key %" SCNx64, (uint64_t *)&image->process.tss_key) ==
+				       1 ||
+			       sscanf(line, "current %" SCNx64,
+				      (uint64_t *)&image->process.current) == 1;
 		}
 	}
 	if (file)
@@ -120,15 +126,19 @@ static inline bool walk_image_load(struct walk_image *image, const char *path)
 	if (version.minor >= 13 &&
 	    memory_read(&memory, image->process.runtime, offsets, sizeof(offsets)) != 0)
 		return false;
-	if (py_layout_find(&version, offsets, sizeof(offsets), &image->process.layout, NULL) != 0)
-		return false;
-	image->process.tss_key = image->process.runtime + version.tss_key;
-	return true;
+	return py_layout_find(&version, offsets, sizeof(offsets), &image->process.layout, NULL) ==
+	       0;
 }
 
 static inline void walk_image_free(struct walk_image *image)
 {
 	memory_image_free(image->memory);
+}
+
+/* Where a code object has the name that frames of an image go by. */
+static inline uint16_t walk_image_name(const struct py_layout *layout)
+{
+	return layout->code_qualname ? layout->code_qualname : layout->code_name;
 }
 
 /* Reads an ASCII string of the target; false where it is none. */

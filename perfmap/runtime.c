@@ -3,6 +3,7 @@
 #include "base/log.h"
 #include "base/map.h"
 #include "base/vec.h"
+#include "perfmap/embedded.h"
 #include "process/proc.h"
 #include "symbol/elf.h"
 
@@ -17,6 +18,8 @@
  * What a file can be: the one that defines _PyRuntime, the C library that says where a thread's
  * keys lie, or neither. A file's facts are read once; what a process adds is where it is mapped.
  */
+#define RODATA_MAX (256u << 20)
+
 struct file_facts {
 	uint64_t dev, ino;
 	int64_t mtime_ns;
@@ -37,6 +40,7 @@ struct runtime_cache {
 	struct {
 		VEC_OF(struct file_facts)
 	} files;
+	struct embedded embedded;
 };
 
 struct runtime_cache *runtime_cache_new(void)
@@ -50,6 +54,7 @@ void runtime_cache_free(struct runtime_cache *cache)
 		return;
 	map_fini(&cache->by_file);
 	vec_fini(&cache->files);
+	embedded_fini(&cache->embedded);
 	free(cache);
 }
 
@@ -66,6 +71,12 @@ bool runtime_is_candidate(const char *path)
 
 	/* "_ssl.cpython-312-x86_64-linux-gnu.so" is an extension module. */
 	return strstr(name, "python") && !strstr(name, ".cpython-");
+}
+
+bool runtime_may_be_in(struct runtime_cache *cache, pid_t pid, const char *path, uint64_t identity)
+{
+	return runtime_is_candidate(path) || (!strstr(last_component(path), ".cpython-") &&
+					      embedded_look(&cache->embedded, pid, path, identity));
 }
 
 static bool starts_with(const char *text, const char *prefix)
@@ -130,28 +141,67 @@ static int read_places(struct elf_file *elf, struct file_facts *facts, struct er
 	return 0;
 }
 
+/* "cpython-38" is the tag of that version's compiled modules (Python/sysmodule.c). */
+static struct py_version version_of_tag(struct elf_file *elf)
+{
+	static const char tag[] = "cpython-3";
+	struct py_version version = {.micro = -1};
+	uint64_t vaddr, size;
+	char *text, *at;
+
+	if (!elf_section(elf, ".rodata", &vaddr, &size) || size > RODATA_MAX)
+		return version;
+	text = malloc(size + 1);
+	if (text && elf_read(elf, vaddr, text, size) == 0) {
+		text[size] = '\0';
+		at = memmem(text, size, tag, strlen(tag));
+		if (at && sscanf(at + strlen(tag), "%2d", &version.minor) == 1)
+			version.major = 3;
+	}
+	free(text);
+	return version;
+}
+
+static struct py_version version_of_file(struct elf_file *elf, const char *path)
+{
+	struct py_version version;
+	uint32_t hex;
+
+	if (read_symbol(elf, "Py_Version", &hex, sizeof(hex)))
+		return py_version_of_hex(hex);
+	version = version_of_path(path);
+	return version.major ? version : version_of_tag(elf);
+}
+
+static bool find_runtime(struct elf_file *elf, uint64_t *vaddr)
+{
+	struct elf_symbol symbol;
+	uint64_t size;
+
+	/* Every CPython has the second one, from 3.7 on the first; stripped ones from 3.13 on a
+	 * section of that name. */
+	if (!elf_symbol_by_name(elf, "_PyRuntime", &symbol) &&
+	    !elf_symbol_by_name(elf, "PyEval_EvalCode", &symbol))
+		return elf_section(elf, ".PyRuntime", vaddr, &size);
+	*vaddr = symbol.vaddr;
+	return true;
+}
+
 static void read_runtime(struct elf_file *elf, const char *path, struct file_facts *facts)
 {
 	unsigned char offsets[PY_DEBUG_OFFSETS_BYTES];
-	struct elf_symbol symbol;
 	struct err err = {0};
 	uint64_t hex = 0;
-	uint32_t word;
 	size_t len = 0;
 
-	/* Every CPython has the second one, from 3.7 on the first. */
-	if (!elf_symbol_by_name(elf, "_PyRuntime", &symbol) &&
-	    !elf_symbol_by_name(elf, "PyEval_EvalCode", &symbol))
+	if (!find_runtime(elf, &facts->runtime))
 		return;
 	facts->has_runtime = true;
-	facts->runtime = symbol.vaddr;
-	if (elf_read(elf, symbol.vaddr, offsets, sizeof(offsets)) == 0)
+	if (elf_read(elf, facts->runtime, offsets, sizeof(offsets)) == 0)
 		len = sizeof(offsets);
 	if (len && memcmp(offsets, "xdebugpy", 8) == 0)
 		memcpy(&hex, offsets + 8, sizeof(hex));
-	else if (read_symbol(elf, "Py_Version", &word, sizeof(word)))
-		hex = word;
-	facts->version = hex ? py_version_of_hex(hex) : version_of_path(path);
+	facts->version = hex ? py_version_of_hex(hex) : version_of_file(elf, path);
 	if (py_layout_find(&facts->version, offsets, len, &facts->layout, &err) == 0 &&
 	    read_places(elf, facts, &err) == 0)
 		facts->supported = true;
@@ -240,10 +290,11 @@ static struct file_facts *file_facts(struct runtime_cache *cache, pid_t pid,
 	if (elf_open(&elf, path, err) == 0) {
 		if (!elf_vaddr(elf, 0, &facts.vaddr0))
 			facts.vaddr0 = 0;
-		if (is_libc_candidate(map->path))
-			read_tsd(elf, &facts);
-		else
+		if (!is_libc_candidate(map->path))
 			read_runtime(elf, map->path, &facts);
+		/* A program that is linked statically has the C library in it, too. */
+		if (facts.has_runtime || is_libc_candidate(map->path))
+			read_tsd(elf, &facts);
 		elf_close(elf);
 	}
 	slot = vec_push(&cache->files);
@@ -279,7 +330,9 @@ static int look_at_map(const struct proc_map *map, void *ctx)
 	if (is_musl(map->path))
 		search->musl = true;
 	libc = is_libc_candidate(map->path);
-	if (libc ? search->found_tsd : search->found_runtime || !runtime_is_candidate(map->path))
+	if (libc ? search->found_tsd
+		 : search->found_runtime || (!runtime_is_candidate(map->path) &&
+					     !embedded_knows(&search->cache->embedded, map->path)))
 		return 0;
 	facts = file_facts(search->cache, search->pid, map, &search->err);
 	if (!facts) {
@@ -289,7 +342,8 @@ static int look_at_map(const struct proc_map *map, void *ctx)
 	if (facts->has_tsd) {
 		search->found_tsd = true;
 		search->tsd = *facts;
-	} else if (facts->has_runtime) {
+	}
+	if (facts->has_runtime) {
 		search->found_runtime = true;
 		search->runtime = *facts;
 		search->runtime_bias = map->start - facts->vaddr0;

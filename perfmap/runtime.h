@@ -33,9 +33,12 @@ struct runtime_info {
 	bool supported; /* false: a CPython or a libc that the walker does not know; say so once */
 };
 
-/* Could this file be CPython's? By name only, to keep the side-band path cheap: "python3.12",
- * "libpython3.11.so.1.0", anything with "python" in its last component. */
+/* Could this file be CPython's, by its name? "python3.12", "libpython3.11.so.1.0", anything with
+ * "python" in its last component. */
 bool runtime_is_candidate(const char *path);
+/* The same of a file that a process mapped, whatever its name: one that is not known by it is
+ * opened once. `identity` stands for the file: embedded.h. */
+bool runtime_may_be_in(struct runtime_cache *cache, pid_t pid, const char *path, uint64_t identity);
 
 /*
  * Looks at the maps of a live process. On RUNTIME_READY `process` is complete but for `lineage`,

@@ -59,7 +59,8 @@ static int store_map(const struct proc_map *map, void *ctx)
 	if (!existing->failed && map->path[0] == '/' && map->ino)
 		existing->failed = store_build_id(existing, map, existing->err);
 	if (!existing->failed)
-		pythons_mmap(existing->pythons, existing->pid, map->path, anonymous);
+		pythons_mmap(existing->pythons, existing->pid, map->path, anonymous,
+			     map_mix((uint64_t)map->maj << 32 | map->min, map->ino));
 	return existing->failed;
 }
 

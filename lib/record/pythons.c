@@ -304,7 +304,8 @@ static void look(struct pythons *pythons, struct tracked *tracked)
 		log_warn("process %d has no Python frames: %s", (int)tracked->pid, err.text);
 }
 
-void pythons_mmap(struct pythons *pythons, pid_t pid, const char *path, bool anonymous_code)
+void pythons_mmap(struct pythons *pythons, pid_t pid, const char *path, bool anonymous_code,
+		  uint64_t identity)
 {
 	struct tracked *tracked = find(pythons, pid);
 
@@ -314,7 +315,7 @@ void pythons_mmap(struct pythons *pythons, pid_t pid, const char *path, bool ano
 	}
 	jits_mmap(&pythons->jits, pid, path);
 	if (!tracked || tracked->state == NOT_PYTHON) {
-		if (!runtime_is_candidate(path))
+		if (!runtime_may_be_in(pythons->runtimes, pid, path, identity))
 			return;
 		tracked = track(pythons, pid);
 	}

@@ -42,8 +42,10 @@ bool pythons_walk(const struct pythons *pythons);
 int pythons_output(struct pythons *pythons, int cpu, int fd, struct err *err);
 int pythons_attach(struct pythons *pythons, int fd, bool tracepoint, struct err *err);
 
-/* Side-band, in the order in which it comes. */
-void pythons_mmap(struct pythons *pythons, pid_t pid, const char *path, bool anonymous_code);
+/* Side-band, in the order in which it comes. `identity` stands for the content of the file that was
+ * mapped: made of its build-id or of its device and inode. */
+void pythons_mmap(struct pythons *pythons, pid_t pid, const char *path, bool anonymous_code,
+		  uint64_t identity);
 void pythons_fork(struct pythons *pythons, pid_t pid, pid_t parent);
 void pythons_exec(struct pythons *pythons, pid_t pid);
 void pythons_exit(struct pythons *pythons, pid_t pid);

@@ -261,6 +261,15 @@ int recorder_open(struct recorder *recorder, const struct recorder_target *targe
 	return ret;
 }
 
+static uint64_t mapped_identity(const struct record_mmap *mmap)
+{
+	uint64_t identity = map_mix((uint64_t)mmap->maj << 32 | mmap->min, mmap->ino);
+
+	for (uint32_t i = 0; i < mmap->build_id_len; i++)
+		identity = map_mix(identity, mmap->build_id[i]);
+	return identity;
+}
+
 static int on_mmap(struct recorder *recorder, const struct perf_event_header *header,
 		   struct err *err)
 {
@@ -269,7 +278,7 @@ static int on_mmap(struct recorder *recorder, const struct perf_event_header *he
 	if (!record_decode_mmap(header, &mmap) || !(mmap.prot & PROT_EXEC))
 		return 0;
 	pythons_mmap(recorder->pythons, (pid_t)mmap.pid, mmap.filename,
-		     strncmp(mmap.filename, "//anon", 6) == 0);
+		     strncmp(mmap.filename, "//anon", 6) == 0, mapped_identity(&mmap));
 	if (mmap.build_id_len && mmap.filename[0] == '/')
 		return data_writer_build_id(recorder->writer, -1, PERF_RECORD_MISC_USER,
 					    mmap.filename, mmap.build_id, mmap.build_id_len, err);

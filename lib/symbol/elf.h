@@ -42,6 +42,9 @@ int elf_read(const struct elf_file *elf, uint64_t vaddr, void *buf, size_t len);
 /* The section's vaddr and size; false where there is none. */
 bool elf_section(const struct elf_file *elf, const char *name, uint64_t *vaddr, uint64_t *size);
 
+/* Is it defined in .dynsym, or where `local` in .symtab? Makes no tables and opens no other file.
+ */
+bool elf_defines(const struct elf_file *elf, const char *name, bool local);
 /* .symtab and .dynsym, first by name, then by address. Sorted tables are made at first use. */
 bool elf_symbol_by_name(struct elf_file *elf, const char *name, struct elf_symbol *symbol);
 /* The symbol that covers the address: functions only, the largest binding at one address wins

@@ -123,6 +123,15 @@ bool elf_symbol_by_name(struct elf_file *elf, const char *name, struct elf_symbo
 	return debug && find_table(debug, SHT_SYMTAB, &table) && find_name(&table, name, symbol);
 }
 
+bool elf_defines(const struct elf_file *elf, const char *name, bool local)
+{
+	struct symbol_table table;
+	struct elf_symbol symbol;
+
+	return (find_table(elf, SHT_DYNSYM, &table) && find_name(&table, name, &symbol)) ||
+	       (local && find_table(elf, SHT_SYMTAB, &table) && find_name(&table, name, &symbol));
+}
+
 /* Of two aliases the plainer one: fewer leading underscores. */
 static int compare_names(const char *a, const char *b)
 {

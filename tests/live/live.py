@@ -92,22 +92,25 @@ def rooted_pythons():
     """What scripts/pythons unpacked, entered by chroot."""
     cache = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache")
     shared = sorted({str(TOP), os.path.realpath(tempfile.gettempdir())})
-    for path in sorted(cache.glob("pyperf/pythons/*/usr/bin/python3.*")):
-        match = re.fullmatch(r"python3\.\d+(-dbg)?", path.name)
-        if not match or os.getuid() != 0 or os.environ.get("PYTHON_LIST"):
-            continue
-        root = path.parent.parent.parent
+    found = [
+        (root, f"/usr/bin/{match[0]}", root.name + (match[1] or ""))
+        for root in sorted(cache.glob("pyperf/pythons/*"))
+        for path in sorted(root.glob("usr/bin/python3.*"))
+        if (match := re.fullmatch(r"python3\.\d+(-dbg)?", path.name)) and not (root / "opt").is_dir()
+    ]
+    if os.getuid() != 0 or os.environ.get("PYTHON_LIST"):
+        found = []
+    for root, inside, build in found:
         for folder in shared:
             os.makedirs(f"{root}{folder}", exist_ok=True)
-        inside = f"/usr/bin/{path.name}"
-        script = pathlib.Path(SCRATCH.name, f"{root.name}-{path.name}")
+        script = pathlib.Path(SCRATCH.name, f"{build}-{inside.split('/')[-1]}-{inside.split('/')[2]}")
         script.write_text(
             ENTER.format(root=shlex.quote(str(root)), inside=inside, shared=" ".join(map(shlex.quote, shared)))
         )
         script.chmod(0o755)
         python = Python(script)
         python.root, python.inside = str(root), inside
-        yield f"{root.name}{match[1] or ''}", python
+        yield build, python
 
 
 def find_pythons():

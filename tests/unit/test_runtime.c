@@ -1,6 +1,7 @@
 #include "perfmap/runtime.h"
 
 #include "live_python.h"
+#include "perfmap/embedded.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -129,12 +130,54 @@ static void test_live(void **state)
 	}
 }
 
+/* What a file holds is asked of the file itself, once. */
+static void test_embedded(void **state)
+{
+	char self[4096], copy[] = "/tmp/pyperf-embedded-XXXXXX";
+	struct embedded embedded = {0};
+	struct live_pythons list;
+	char command[8192];
+	ssize_t len;
+	int fd;
+
+	len = readlink("/proc/self/exe", self, sizeof(self) - 1);
+	assert_true(len > 0);
+	self[len] = '\0';
+	assert_false(embedded_look(&embedded, getpid(), self, 1));
+	assert_false(embedded_look(&embedded, getpid(), "/nonexistent/file", 2));
+	assert_false(embedded_look(&embedded, getpid(), "[heap]", 3));
+	assert_false(embedded_knows(&embedded, self));
+	live_pythons_find(&list);
+	for (size_t i = 0; i < list.count; i++) {
+		uint64_t identity = 10 + i;
+
+		fd = mkstemp(copy);
+		assert_true(fd >= 0);
+		close(fd);
+		/* The library if it has one, else the program. */
+		snprintf(
+			command, sizeof(command),
+			"f=$(ldd %s | sed -n 's/.*=> \\(.*libpython3[^ ]*\\) .*/\\1/p' | head -1); "
+			"cp \"${f:-%s}\" %s",
+			list.path[i], list.path[i], copy);
+		assert_int_equal(system(command), 0);
+		assert_false(embedded_knows(&embedded, copy));
+		assert_true(embedded_look(&embedded, getpid(), copy, identity));
+		assert_true(embedded_knows(&embedded, copy));
+		unlink(copy);
+		assert_true(embedded_look(&embedded, getpid(), copy, identity));
+		assert_false(embedded_look(&embedded, getpid(), copy, identity + 1000));
+		memcpy(copy + strlen(copy) - 6, "XXXXXX", 6);
+	}
+	live_pythons_free(&list);
+	embedded_fini(&embedded);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_candidates),
-		cmocka_unit_test(test_versions),
-		cmocka_unit_test(test_none),
+		cmocka_unit_test(test_candidates), cmocka_unit_test(test_versions),
+		cmocka_unit_test(test_none),	   cmocka_unit_test(test_embedded),
 		cmocka_unit_test(test_live),
 	};
 

@@ -3,7 +3,10 @@
  * /tmp/perf-PID.map as CPython's -X perf names its trampolines, each calling one C function. Of ten
  * rounds of equal work, `seven` does seven and `three` does three.
  *
- *     jitmap ROUNDS
+ *     jitmap ROUNDS [FILE]
+ *
+ * With FILE, whatever that is, it is moved to where the map would be, and nothing is written; the
+ * code lies at 0x20000000.
  *
  * The map first gives the code other names, as after an exec in the same process: the last wins.
  */
@@ -63,18 +66,27 @@ int main(int argc, char **argv)
 		fprintf(stderr, "jitmap: no code for this architecture\n");
 		return 77;
 	}
-	memory = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	memory = mmap((void *)(uintptr_t)0x20000000, 4096, PROT_READ | PROT_WRITE,
+		      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	snprintf(path, sizeof(path), "/tmp/perf-%d.map", (int)getpid());
-	map = fopen(path, "w");
-	if (memory == MAP_FAILED || !map)
+	if (memory == MAP_FAILED)
 		return 1;
 	for (int i = 0; i < 2; i++)
 		memcpy(memory + i * PLACE, code, sizeof(code));
+	if (argc > 2) {
+		if (rename(argv[2], path) != 0)
+			return 1;
+		goto run;
+	}
+	map = fopen(path, "w");
+	if (!map)
+		return 1;
 	fprintf(map, "%lx 1000 py::stale:/gone.py\n", (unsigned long)memory);
 	for (int i = 0; i < 2; i++)
 		fprintf(map, "%lx %x py::%s:/src/jit program.py\n",
 			(unsigned long)(memory + i * PLACE), PLACE, names[i]);
 	fclose(map);
+run:
 	if (mprotect(memory, 4096, PROT_READ | PROT_EXEC) != 0)
 		return 1;
 	__builtin___clear_cache((char *)memory, (char *)memory + 4096);

@@ -108,6 +108,17 @@ static int on_request(void *ctx, void *data, size_t size)
 	return 0;
 }
 
+/* Then callbacks such as bpf_loop()'s are refused, and the program is interpreted. */
+static bool jit_is_off(void)
+{
+	FILE *file = fopen("/proc/sys/net/core/bpf_jit_enable", "re");
+	int value = file ? fgetc(file) : EOF;
+
+	if (file)
+		fclose(file);
+	return value == '0';
+}
+
 static struct walker_bpf *open_walker(void)
 {
 	struct walker_bpf *skel = walker_bpf__open();
@@ -115,7 +126,7 @@ static struct walker_bpf *open_walker(void)
 	if (!skel)
 		return NULL;
 	skel->rodata->pid_namespace_inum = own_pid_namespace();
-	skel->rodata->plain_loops = getenv("PYPERF_TEST_PLAIN_LOOPS") != NULL;
+	skel->rodata->plain_loops = jit_is_off() || getenv("PYPERF_TEST_PLAIN_LOOPS") != NULL;
 	return skel;
 }
 
@@ -184,10 +195,6 @@ int py_engine_open(struct py_engine **out, struct err *err)
 	int ret;
 
 	*out = NULL;
-#if !defined(__x86_64__) && !defined(__aarch64__)
-	return err_set(err, ERR_UNSUPPORTED,
-		       "the interpreter walker does not know this architecture's thread pointer");
-#endif
 	/* libbpf's CO-RE needs the kernel's types. */
 	if (access("/sys/kernel/btf/vmlinux", R_OK) != 0) {
 		err_set(err, ERR_UNSUPPORTED,

@@ -1,5 +1,6 @@
 #include "perfmap/runtime.h"
 
+#include "arch/arch.h"
 #include "base/log.h"
 #include "base/map.h"
 #include "base/vec.h"
@@ -212,17 +213,20 @@ static void read_runtime(struct elf_file *elf, const char *path, struct file_fac
 
 /*
  * glibc describes struct pthread to libthread_db (nptl_db/db_info.c): a field is { bits, count,
- * offset }, a size one number. struct pthread begins at the thread pointer where the TLS lies below
- * it (x86), and ends there where it lies above (arm64).
+ * offset }, a size one number. Where struct pthread lies from the thread pointer, lib/arch knows.
  */
 static void read_tsd(struct elf_file *elf, struct file_facts *facts)
 {
 	struct {
 		uint32_t bits, count, offset;
 	} specific, data;
+	const struct arch *arch = arch_by_machine(elf_machine(elf));
 	uint32_t size_pthread, size_entry, size_block;
+	uint8_t code[4];
+	int32_t self;
 
-	if (!read_symbol(elf, "_thread_db_pthread_specific", &specific, sizeof(specific)) ||
+	if (!arch ||
+	    !read_symbol(elf, "_thread_db_pthread_specific", &specific, sizeof(specific)) ||
 	    !read_symbol(elf, "_thread_db_pthread_key_data_data", &data, sizeof(data)) ||
 	    !read_symbol(elf, "_thread_db_sizeof_pthread", &size_pthread, sizeof(uint32_t)) ||
 	    !read_symbol(elf, "_thread_db_sizeof_pthread_key_data", &size_entry,
@@ -234,8 +238,12 @@ static void read_tsd(struct elf_file *elf, struct file_facts *facts)
 	    size_entry > 256 || data.offset + 8 > size_entry || size_block < size_entry ||
 	    size_block > 1u << 20 || specific.bits < 64 || specific.bits > 1u << 20)
 		return;
+	self = arch->pthread_at_tp ? 0 : -(int32_t)size_pthread;
+	if (arch->pthread_self && (!read_symbol(elf, "pthread_self", code, sizeof(code)) ||
+				   !arch->pthread_self(code, sizeof(code), &self)))
+		return;
 	facts->tsd = (struct py_tsd){
-		.self = elf_machine(elf) == EM_X86_64 ? 0 : -(int32_t)size_pthread,
+		.self = self,
 		.block_keys = size_block / size_entry,
 		.block_count = specific.bits / 64,
 		.entry_size = size_entry,

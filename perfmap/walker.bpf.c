@@ -59,10 +59,15 @@ struct thread_struct {
 		unsigned long tp_value;
 	} uw;
 };
-#else
-/* Not known here: py_engine_open() refuses. */
+#elif defined(__TARGET_ARCH_riscv)
 struct thread_struct {
 };
+/* arch/riscv/include/asm/ptrace.h: what user mode had when it was left */
+struct pt_regs {
+	unsigned long tp;
+};
+#else
+#error "this architecture needs its thread pointer here and in task_thread_pointer()"
 #endif
 struct task_struct {
 	struct thread_struct thread;
@@ -172,8 +177,11 @@ static __always_inline __u64 task_thread_pointer(struct task_struct *task)
 	return BPF_CORE_READ(task, thread.fsbase);
 #elif defined(__TARGET_ARCH_arm64)
 	return BPF_CORE_READ(task, thread.uw.tp_value);
-#else
-	return 0;
+#elif defined(__TARGET_ARCH_riscv)
+	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(
+		(void *)bpf_get_current_task_btf());
+
+	return BPF_CORE_READ(regs, tp);
 #endif
 }
 

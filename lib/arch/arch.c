@@ -94,6 +94,20 @@ static const struct arch_call riscv64_calls[] = {
 	{2, 0, {0x7f, 0xf0}, {0x02, 0x90}},
 };
 
+/* addi a0,tp,IMM: the size of struct pthread, the thread control block and padding. */
+static bool riscv64_pthread_self(const uint8_t *code, size_t len, int32_t *from_tp)
+{
+	uint32_t insn;
+
+	if (len < sizeof(insn))
+		return false;
+	memcpy(&insn, code, sizeof(insn));
+	if ((insn & 0xfffff) != 0x20513)
+		return false;
+	*from_tp = (int32_t)insn >> 20;
+	return true;
+}
+
 #define REGS(name) \
 	.perf_to_dwarf = name##_dwarf, .perf_regs = sizeof(name##_dwarf) / sizeof(name##_dwarf[0])
 #define ROWS(field, field_count, name) \
@@ -125,6 +139,7 @@ static const struct arch archs[] = {
 		ROWS(trampolines, trampoline_count, x86_64_trampolines),
 		.sigreturn = &x86_64_sigreturn,
 		ROWS(calls, call_count, x86_64_calls),
+		.pthread_at_tp = true,
 	},
 	{
 		.name = "aarch64",
@@ -168,6 +183,7 @@ static const struct arch archs[] = {
 		.fp_cfa = 0,
 		ROWS(trampolines, trampoline_count, riscv64_trampolines),
 		ROWS(calls, call_count, riscv64_calls),
+		.pthread_self = riscv64_pthread_self,
 	},
 };
 

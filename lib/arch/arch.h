@@ -22,6 +22,10 @@ struct arch {
 	/* Where PTRACE_GETREGSET has the thread pointer: NT_* and the offset in its bytes. */
 	unsigned int thread_regset;
 	size_t thread_offset;
+	/* glibc's struct pthread begins at the thread pointer; elsewhere it ends there. Where more
+	 * lies between, pthread_self() tells: reads the distance out of its code. */
+	bool pthread_at_tp;
+	bool (*pthread_self)(const uint8_t *code, size_t len, int32_t *from_tp);
 
 	/* What an unwinder needs beside the tables, registers by their DWARF numbers. */
 	uint8_t dwarf_regs; /* general registers and the return address: numbers below this */

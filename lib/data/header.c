@@ -276,8 +276,7 @@ int header_read(struct data_file *file, struct err *err)
 {
 	struct source *source = &file->source;
 	const unsigned char *data;
-	struct bytes in;
-	uint64_t magic, size;
+	uint64_t words[2], magic, size;
 	size_t have;
 	int rc = source_peek(source, FORMAT_PIPE_HEADER_SIZE, 0, &data, &have, err);
 
@@ -287,9 +286,9 @@ int header_read(struct data_file *file, struct err *err)
 		return no_recording(err, "it is empty");
 	if (have < FORMAT_PIPE_HEADER_SIZE)
 		return no_recording(err, "it is too short");
-	in = bytes_of(data, have);
-	magic = bytes_u64(&in);
-	size = bytes_u64(&in);
+	memcpy(words, data, sizeof(words));
+	magic = words[0];
+	size = words[1];
 	if (magic == __builtin_bswap64(FORMAT_MAGIC) ||
 	    (magic == FORMAT_MAGIC_OLD && size >> 32 && !(size & 0xffffffff))) {
 		file->swap = true;

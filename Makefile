@@ -1,5 +1,6 @@
 # pyperf: make, make check, make install, make SAN=address,undefined check, make fuzz, make bench,
 # make format lint. Objects of each configuration lie in build/CONFIG/, so switching rebuilds nothing.
+# Another machine's: CC=TRIPLE-gcc CONFIG_SUFFIX=-NAME; scripts/guest does so.
 
 VERSION := 0.1.0
 PREFIX ?= /usr/local
@@ -38,7 +39,7 @@ UNIT_BIN := $(UNIT_SRC:%.c=$(B)/%)
 FUZZ_BIN := $(FUZZ_SRC:%.c=$(B)/%)
 WORKLOAD_BIN := $(WORKLOAD_SRC:%.c=$(B)/%)
 
-.PHONY: all check unit install uninstall fuzz fuzz-replay bench format format-check lint clean workloads
+.PHONY: all check guest-test unit install uninstall fuzz fuzz-replay bench format format-check lint clean workloads
 .DELETE_ON_ERROR:
 .SECONDARY:
 
@@ -69,11 +70,13 @@ $(B)/pyperf: $(CMD_OBJ) $(B)/libpyperf.a
 	$(Q)$(CC) $(CFLAGS_ALL) $(LDFLAGS) -o $@ $(CMD_OBJ) $(B)/libpyperf.a $(LDLIBS_ALL)
 
 # The walker's BPF program: compiled by clang, embedded as a skeleton.
-BPF_ARCH := $(shell uname -m | sed 's/x86_64/x86/;s/aarch64/arm64/;s/riscv64/riscv/')
+TRIPLE := $(shell $(CC) -dumpmachine)
+BPF_ARCH := $(patsubst riscv64,riscv,$(patsubst aarch64,arm64,$(patsubst x86_64,x86,$(firstword $(subst -, ,$(TRIPLE))))))
+BPF_INCLUDES := $(addprefix -idirafter,$(wildcard /usr/include/$(TRIPLE) /usr/$(TRIPLE)/include))
 $(B)/%.bpf.o: %.bpf.c $(B)/features.mk
 	@mkdir -p $(@D)
 	$(call say,BPF )
-	$(Q)$(CLANG) -target bpf -D__TARGET_ARCH_$(BPF_ARCH) -O2 -g -Wall -Werror -Ilib -I. -I/usr/include/$(shell uname -m)-linux-gnu -MMD -MP -MF $(@:.o=.d) -MT $@ -c -o $@.tmp $<
+	$(Q)$(CLANG) -target bpf -D__TARGET_ARCH_$(BPF_ARCH) -O2 -g -Wall -Werror -Ilib -I. $(BPF_INCLUDES) -MMD -MP -MF $(@:.o=.d) -MT $@ -c -o $@.tmp $<
 	$(Q)$(BPFTOOL) gen object $@ $@.tmp
 	$(Q)rm -f $@.tmp
 $(B)/%.skel.h: $(B)/%.bpf.o
@@ -98,6 +101,10 @@ workloads: $(WORKLOAD_BIN)
 unit: $(UNIT_BIN)
 check: all unit workloads fuzz-replay
 	BUILD=$(CURDIR)/$(B) PYTHON=$(PYTHON) tests/run $(KINDS)
+
+# Another machine with hardware counters: emulated, so it takes a minute.
+guest-test:
+	PYTHON=$(PYTHON) tests/run guest
 
 # Fuzzing: with clang as libFuzzer (make fuzz), with any compiler as a replay of the corpus.
 FUZZ_SECONDS ?= 60

@@ -121,6 +121,11 @@ static int make_events(struct channels *channels, struct err *err)
 	return 0;
 }
 
+static bool is_tracepoint(const struct data_event *event)
+{
+	return event->attr.type == PERF_TYPE_TRACEPOINT;
+}
+
 /* Opens one event, sends its records to a ring of the channel, keeps its fd and id. ERR_NOT_FOUND
  * where the task has ended. *fd stays the channels'. */
 static int open_event(struct channels *channels, const struct channel *channel, size_t index,
@@ -145,9 +150,8 @@ static int open_event(struct channels *channels, const struct channel *channel, 
 	}
 	*slot = (struct channel_event){.fd = *fd, .event = (uint32_t)index};
 	ret = redirect(*fd, sampled ? channel->samples_fd : channel->sideband_fd, err);
-	if (!ret && sampled)
-		ret = pythons_attach(channels->pythons, *fd,
-				     event->attr.type == PERF_TYPE_TRACEPOINT, err);
+	if (!ret && sampled && !is_tracepoint(event))
+		ret = pythons_attach(channels->pythons, *fd, false, err);
 	return ret ? ret : add_id(channels, index, *fd, &slot->id, err);
 }
 
@@ -261,6 +265,32 @@ static int open_python(struct channels *channels, struct channel *channel, struc
 	return ret ? ret : add_id(channels, channels->sampled + 1, channel->python_fd, &id, err);
 }
 
+/* A walker belongs to a tracepoint as a whole and ends with the event that it was attached through.
+ * Since Linux 6.9 that is also any event that inherited it, so the first thread to end would end it
+ * for all: hence an event that nothing inherits and that counts nothing. */
+static int open_tracepoints(struct channels *channels, struct err *err)
+{
+	int ret = 0;
+
+	for (size_t i = 0; !ret && i < channels->sampled; i++) {
+		struct data_event *event = &channels->events[i];
+		struct perf_event_attr attr = event->attr;
+		int *fd;
+
+		if (!is_tracepoint(event))
+			continue;
+		fd = vec_push(&channels->walkers);
+		if (!fd)
+			return err_nomem(err);
+		attr.inherit = attr.enable_on_exec = 0;
+		attr.disabled = 1;
+		*fd = open_fd(&attr, 0, -1, -1);
+		ret = *fd < 0 ? open_error(event->name, &attr, *fd, err)
+			      : pythons_attach(channels->pythons, *fd, true, err);
+	}
+	return ret;
+}
+
 static int open_anchor(int *fd, struct ring *ring, int cpu, size_t pages, size_t watermark,
 		       struct err *err)
 {
@@ -357,6 +387,8 @@ int channels_open(struct channels *channels, const struct recorder_options *opti
 		ret = make_events(channels, err);
 	for (size_t i = 0; !ret && pythons_walk(pythons) && i < channels->len; i++)
 		ret = open_python(channels, &channels->items[i], err);
+	if (!ret && pythons_walk(pythons))
+		ret = open_tracepoints(channels, err);
 	if (ret)
 		channels_close(channels);
 	return ret;
@@ -368,6 +400,9 @@ void channels_close(struct channels *channels)
 	while (channels->open.len)
 		close_fd(channels->open.items[--channels->open.len].fd);
 	vec_fini(&channels->open);
+	for (size_t i = 0; i < channels->walkers.len; i++)
+		close_fd(channels->walkers.items[i]);
+	vec_fini(&channels->walkers);
 	doubt_fini(&channels->doubt);
 	map_fini(&channels->event_by_id);
 	close_rings(channels);

@@ -36,6 +36,9 @@ struct channels {
 	struct {
 		VEC_OF(struct channel_event)
 	} open;
+	struct {
+		VEC_OF(int)
+	} walkers; /* fds that keep the walker attached to tracepoints */
 	const struct recorder_options *options;
 	const struct recorder_target *target;
 	struct pythons *pythons;

@@ -1,5 +1,5 @@
 #include "perfmap/jitdump.h"
-#include "perfmap/safe_open.h"
+#include "process/safe_open.h"
 
 #include <string.h>
 

@@ -1,7 +1,7 @@
 #include "perfmap/perfmap.h"
 
 #include "base/vec.h"
-#include "perfmap/safe_open.h"
+#include "process/safe_open.h"
 
 #include <stdio.h>
 #include <stdlib.h>

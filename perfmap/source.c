@@ -3,7 +3,7 @@
 #include "base/arena.h"
 #include "base/intern.h"
 #include "base/vec.h"
-#include "perfmap/safe_open.h"
+#include "process/safe_open.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -266,7 +266,8 @@ static int keep(struct sources *sources, struct slot *slot, const struct source 
 	return 1;
 }
 
-/* A path in a container's tree dies with its process. The same file seen from here stays. */
+/* Names of a process's tree in /proc die with it, so another tree's file has none that could be
+ * looked at later, unless it is to be seen from here as well. */
 static const char *lasting_path(const char *root, const char *path, const struct stat *st,
 				struct strbuf *full)
 {
@@ -275,6 +276,8 @@ static const char *lasting_path(const char *root, const char *path, const struct
 	if (!*root ||
 	    (stat(path, &here) == 0 && here.st_dev == st->st_dev && here.st_ino == st->st_ino))
 		return path;
+	if (strncmp(root, "/proc/", strlen("/proc/")) == 0)
+		return "";
 	strbuf_printf(full, "%s%s", root, path);
 	return strbuf_text(full);
 }

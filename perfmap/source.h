@@ -22,9 +22,9 @@ struct sources *sources_new(void);
 void sources_free(struct sources *sources);
 
 /* Reads a file once; names such as "<string>" and "<frozen os>" are not files and are skipped. A
- * relative name is looked up in `cwd`; `root` is put in front ("" or "/proc/PID/root"). The text is
- * decoded by its PEP 263 cookie or BOM to UTF-8. 1 when stored, 0 when there is none, negative on
- * failure. */
+ * relative name is looked up in `cwd`; `root` is put in front ("" or what roots_path() says). The
+ * text is decoded by its PEP 263 cookie or BOM to UTF-8. 1 when stored, 0 when there is none,
+ * negative on failure. */
 int sources_read(struct sources *sources, const char *filename, const char *root, const char *cwd,
 		 struct err *err);
 int sources_encode(const struct sources *sources, struct strbuf *out);
@@ -32,7 +32,7 @@ int sources_decode(struct sources *sources, struct bytes section, struct err *er
 
 struct source {
 	const char *filename; /* as co_filename has it */
-	const char *path;     /* that was read */
+	const char *path;     /* that was read; "": in another tree of files, which is gone */
 	const char *text;     /* UTF-8 */
 	size_t len;
 	int64_t mtime_ns;

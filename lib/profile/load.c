@@ -537,6 +537,11 @@ static int decode_dumps(struct loader *l, struct bytes section, struct err *err)
 	return jit_load_dumps(&l->profile->jit, section, err);
 }
 
+static int decode_symbols(struct loader *l, struct bytes section, struct err *err)
+{
+	return objects_load_saved(l->profile->objects, section, err);
+}
+
 /* A section that is broken is counted; what came before the break stays. */
 static int read_section(struct loader *l, enum data_section id,
 			int (*decode)(struct loader *l, struct bytes section, struct err *err),
@@ -564,6 +569,8 @@ static int read_side_data(struct loader *l, struct err *err)
 		rc = read_section(l, DATA_SECTION_PERFMAP, decode_maps, err);
 	if (rc >= 0)
 		rc = read_section(l, DATA_SECTION_JITDUMP, decode_dumps, err);
+	if (rc >= 0)
+		rc = read_section(l, DATA_SECTION_SYMBOL, decode_symbols, err);
 	return rc < 0 ? rc : profile_read_meta(profile, l->file, err);
 }
 

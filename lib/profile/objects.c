@@ -3,8 +3,10 @@
 #include "base/io.h"
 #include "base/strbuf.h"
 #include "base/vec.h"
+#include "perfmap/eval.h"
 #include "process/proc.h"
 #include "symbol/elf.h"
+#include "symbol/saved.h"
 
 #include <elf.h>
 #include <stdlib.h>
@@ -12,21 +14,17 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
-struct range {
-	uint64_t start, end;
-};
-
 struct object {
 	bool tried, eval_tried;
-	struct elf_file *elf;	/* holds the code */
-	struct elf_file *debug; /* holds symbols and lines; may be NULL */
-	struct {
-		VEC_OF(struct range)
-	} eval;
+	struct elf_file *elf;		  /* holds the code */
+	struct elf_file *debug;		  /* holds symbols and lines; may be NULL */
+	const struct saved_object *saved; /* what the recording knows; only without `elf` */
+	struct eval_ranges eval;
 };
 
 struct objects {
 	const struct process_table *processes;
+	struct saved *saved; /* NULL: the recording has none */
 	struct {
 		VEC_OF(struct object)
 	} list; /* by dso id */
@@ -91,7 +89,14 @@ void objects_free(struct objects *objects)
 		vec_fini(&object->eval);
 	}
 	vec_fini(&objects->list);
+	saved_free(objects->saved);
 	free(objects);
+}
+
+int objects_load_saved(struct objects *objects, struct bytes section, struct err *err)
+{
+	saved_free(objects->saved);
+	return saved_decode(&objects->saved, section, err);
 }
 
 static struct object *object_at(struct objects *objects, uint32_t dso)
@@ -181,10 +186,15 @@ static struct object *object_open(struct objects *objects, uint32_t id)
 		object->elf = open_vdso();
 	if (dso->kind != DSO_ELF)
 		return object;
-	object->elf = open_build(objects, dso, dso->path, &other);
+	object->saved = saved_find(objects->saved, dso->path, dso->build_id, dso->build_id_len);
+	/* Without a build-id a file of the name may be any file: in a container, or replaced. */
+	if (dso->build_id_len || !object->saved)
+		object->elf = open_build(objects, dso, dso->path, &other);
 	if (dso->build_id_len)
 		open_stores(objects, dso, object);
-	objects->mismatched += other && !object->elf;
+	if (object->elf)
+		object->saved = NULL;
+	objects->mismatched += other && !object->elf && !object->saved;
 	return object;
 }
 
@@ -202,16 +212,40 @@ bool objects_vaddr(struct objects *objects, uint32_t dso, uint64_t offset, uint6
 	*vaddr = offset;
 	/* A debug file keeps the program headers of the file it was split from. */
 	return object && ((object->elf && elf_vaddr(object->elf, offset, vaddr)) ||
-			  (object->debug && elf_vaddr(object->debug, offset, vaddr)));
+			  (object->debug && elf_vaddr(object->debug, offset, vaddr)) ||
+			  (object->saved && saved_vaddr(object->saved, offset, vaddr)));
 }
 
 bool objects_symbol(struct objects *objects, uint32_t dso, uint64_t vaddr,
 		    struct elf_symbol *symbol)
 {
 	struct object *object = object_open(objects, dso);
+	struct saved_function function;
 
-	return object && ((object->debug && elf_symbol_at(object->debug, vaddr, symbol)) ||
-			  (object->elf && elf_symbol_at(object->elf, vaddr, symbol)));
+	if (!object)
+		return false;
+	if ((object->debug && elf_symbol_at(object->debug, vaddr, symbol)) ||
+	    (object->elf && elf_symbol_at(object->elf, vaddr, symbol)))
+		return true;
+	if (!object->saved || !saved_at(object->saved, vaddr, &function) || !*function.name)
+		return false;
+	*symbol = (struct elf_symbol){function.name, function.vaddr, function.size};
+	return true;
+}
+
+bool objects_range(struct objects *objects, uint32_t dso, uint64_t vaddr, uint64_t *start,
+		   uint64_t *size)
+{
+	struct object *object = object_open(objects, dso);
+	struct saved_function function;
+
+	if (object && object->elf)
+		return elf_function_range(object->elf, vaddr, start, size);
+	if (!object || !object->saved || !saved_at(object->saved, vaddr, &function))
+		return false;
+	*start = function.vaddr;
+	*size = function.size;
+	return true;
 }
 
 bool objects_line(struct objects *objects, uint32_t dso, uint64_t vaddr, const char **file,
@@ -223,68 +257,20 @@ bool objects_line(struct objects *objects, uint32_t dso, uint64_t vaddr, const c
 			  (object->elf && elf_line(object->elf, vaddr, file, line)));
 }
 
-/* The compiler moves unlikely parts to functions of their own (".cold", ".part.0"); the
- * interpreter that tail-calls (CPython 3.14) has one function per instruction. */
-static const struct {
-	const char *name;
-	bool prefix;
-} eval_names[] = {
-	{"_PyEval_EvalFrameDefault", false},
-	{"_PyEval_EvalFrameDefault.", true},
-	{"_TAIL_CALL_", true},
-};
-
-static int add_eval(const struct elf_symbol *symbol, void *ctx)
-{
-	struct object *object = ctx;
-	struct range *range;
-
-	for (size_t i = 0; i < sizeof(eval_names) / sizeof(eval_names[0]); i++) {
-		const char *name = eval_names[i].name;
-
-		if (eval_names[i].prefix ? strncmp(symbol->name, name, strlen(name)) != 0
-					 : strcmp(symbol->name, name) != 0)
-			continue;
-		range = vec_push(&object->eval);
-		if (!range)
-			return -1;
-		*range = (struct range){symbol->vaddr, symbol->vaddr + symbol->size};
-	}
-	return 0;
-}
-
-/* A stripped interpreter exports the eval loop itself, but has no symbol for its cold part. */
-static void add_eval_cold(struct object *object)
-{
-	struct range *range;
-	uint64_t start, size;
-
-	if (object->eval.len != 1 || !object->elf ||
-	    !elf_cold_part(object->elf, object->eval.items[0].start, &start, &size))
-		return;
-	range = vec_push(&object->eval);
-	if (range)
-		*range = (struct range){start, start + size};
-}
-
 bool objects_is_eval(struct objects *objects, uint32_t dso, uint64_t vaddr)
 {
 	struct object *object = object_open(objects, dso);
+	struct saved_function function;
 
 	if (!object)
 		return false;
+	if (object->saved)
+		return saved_at(object->saved, vaddr, &function) && function.eval;
 	if (!object->eval_tried) {
 		object->eval_tried = true;
-		if (object->elf)
-			elf_each_function(object->elf, add_eval, object);
-		if (object->debug)
-			elf_each_function(object->debug, add_eval, object);
-		add_eval_cold(object);
+		eval_find(&object->eval, object->elf, object->debug, NULL);
 	}
-	for (size_t i = 0; i < object->eval.len; i++)
-		if (vaddr >= object->eval.items[i].start && vaddr < object->eval.items[i].end)
-			return true;
-	return false;
+	return eval_covers(&object->eval, vaddr);
 }
 
 bool objects_same_host(const struct objects *objects)

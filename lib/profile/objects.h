@@ -1,6 +1,7 @@
 #ifndef PYPERF_OBJECTS_H
 #define PYPERF_OBJECTS_H
 
+#include "base/bytes.h"
 #include "data/data.h"
 #include "process/process.h"
 
@@ -11,7 +12,8 @@
  * The files on this machine that stand for the objects of a recording.
  *
  * A file is used only when it is the recorded one: its build-id is the same or, where the recording
- * has no build-id, the recording is from this host. Opened at first use, once.
+ * has no build-id, the recording is from this host. Opened at first use, once. Where there is none,
+ * the names that the recording carries stand in.
  */
 struct objects;
 struct elf_file;
@@ -19,6 +21,10 @@ struct elf_symbol;
 
 struct objects *objects_new(const struct process_table *processes, const struct data_info *info);
 void objects_free(struct objects *objects);
+
+/* What the recording itself knows of its objects; used where the file is not here. To be called
+ * before anything is asked. */
+int objects_load_saved(struct objects *objects, struct bytes section, struct err *err);
 
 /* NULL where there is no such file. Stays open until objects_free(). */
 struct elf_file *objects_elf(struct objects *objects, uint32_t dso);
@@ -29,6 +35,9 @@ bool objects_symbol(struct objects *objects, uint32_t dso, uint64_t vaddr,
 		    struct elf_symbol *symbol);
 bool objects_line(struct objects *objects, uint32_t dso, uint64_t vaddr, const char **file,
 		  uint32_t *line);
+/* From where to where the function goes that covers the address, where it has no symbol. */
+bool objects_range(struct objects *objects, uint32_t dso, uint64_t vaddr, uint64_t *start,
+		   uint64_t *size);
 /* Does the address lie in CPython's eval loop? */
 bool objects_is_eval(struct objects *objects, uint32_t dso, uint64_t vaddr);
 

@@ -87,7 +87,6 @@ static uint32_t resolve_native(struct resolver *r, struct frame_item *item)
 	struct function_item key = {.function.kind = FRAME_NATIVE, .dso = item->key.owner};
 	const struct dso *dso = process_dso(r->profile->processes, item->key.owner);
 	struct elf_symbol symbol;
-	struct elf_file *elf;
 	uint64_t start, size;
 
 	if (!dso)
@@ -99,8 +98,8 @@ static uint32_t resolve_native(struct resolver *r, struct frame_item *item)
 	    !objects_vaddr(r->profile->objects, item->key.owner, item->key.addr, &item->frame.addr))
 		return add_unnamed(r, FRAME_NATIVE, item->key.owner, dso->path, 0, 0);
 	if (!objects_symbol(r->profile->objects, item->key.owner, item->frame.addr, &symbol)) {
-		elf = objects_elf(r->profile->objects, item->key.owner);
-		if (!elf || !elf_function_range(elf, item->frame.addr, &start, &size))
+		if (!objects_range(r->profile->objects, item->key.owner, item->frame.addr, &start,
+				   &size))
 			start = size = 0;
 		return add_unnamed(r, FRAME_NATIVE, item->key.owner, dso->path, start, size);
 	}

@@ -12,7 +12,9 @@
 
 struct existing {
 	const struct synth *synth;
+	struct roots *roots;
 	struct pythons *pythons;
+	struct hits *hits;
 	struct map seen; /* hash of device and inode of files whose build-id is known */
 	pid_t pid;
 	struct err *err;
@@ -47,6 +49,22 @@ static int store_build_id(struct existing *existing, const struct proc_map *map,
 		   : 0;
 }
 
+static void note_hits(struct existing *existing, const struct proc_map *map)
+{
+	struct record_mmap record = {
+		.pid = (uint32_t)existing->pid,
+		.addr = map->start,
+		.len = map->end - map->start,
+		.pgoff = map->pgoff,
+		.maj = map->maj,
+		.min = map->min,
+		.ino = map->ino,
+		.filename = map->path,
+	};
+
+	hits_mmap(existing->hits, &record);
+}
+
 static int store_map(const struct proc_map *map, void *ctx)
 {
 	struct existing *existing = ctx;
@@ -58,6 +76,8 @@ static int store_map(const struct proc_map *map, void *ctx)
 				     anonymous ? "//anon" : map->path, existing->err);
 	if (!existing->failed && map->path[0] == '/' && map->ino)
 		existing->failed = store_build_id(existing, map, existing->err);
+	if (!anonymous)
+		note_hits(existing, map);
 	if (!existing->failed)
 		pythons_mmap(existing->pythons, existing->pid, map->path, anonymous,
 			     map_mix((uint64_t)map->maj << 32 | map->min, map->ino));
@@ -96,15 +116,17 @@ static int store_process(struct existing *existing, struct err *err)
 	ret = synth_comm(existing->synth, pid, pid, comm, err);
 	if (ret)
 		return ret;
+	roots_note(existing->roots, existing->pid);
 	/* Its maps may be forbidden to us, or gone: then its addresses have no names. */
 	proc_each_map(existing->pid, store_map, existing, NULL);
 	return existing->failed ? existing->failed : store_threads(existing, err);
 }
 
 int existing_store(const struct synth *synth, const struct recorder_target *target,
-		   struct pythons *pythons, struct err *err)
+		   struct roots *roots, struct pythons *pythons, struct hits *hits, struct err *err)
 {
-	struct existing existing = {.synth = synth, .pythons = pythons, .err = err};
+	struct existing existing = {
+		.synth = synth, .roots = roots, .pythons = pythons, .hits = hits, .err = err};
 	struct tasks pids = {0};
 	struct map done = {0};
 	int ret = 0;

@@ -1,6 +1,7 @@
 #ifndef PYPERF_EXISTING_H
 #define PYPERF_EXISTING_H
 
+#include "record/hits.h"
 #include "record/pythons.h"
 #include "record/recorder.h"
 #include "record/synth.h"
@@ -11,6 +12,7 @@
  * A process that ends meanwhile is left out.
  */
 int existing_store(const struct synth *synth, const struct recorder_target *target,
-		   struct pythons *pythons, struct err *err);
+		   struct roots *roots, struct pythons *pythons, struct hits *hits,
+		   struct err *err);
 
 #endif

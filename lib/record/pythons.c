@@ -28,8 +28,7 @@ struct tracked {
 		UNKNOWN_VERSION,
 	} state;
 	pid_t pid;
-	bool elsewhere; /* sees another tree of files than we do */
-	uint32_t cwd;	/* string */
+	uint32_t cwd; /* string */
 	struct py_process process;
 };
 
@@ -39,6 +38,7 @@ struct interpreter {
 };
 
 struct pythons {
+	const struct roots *roots;
 	struct py_engine *engine;
 	struct runtime_cache *runtimes;
 	struct intern strings;
@@ -109,7 +109,7 @@ int pythons_choose(enum recorder_python *python,
 		int ret;
 
 		*python = engines[i].python;
-		ret = pythons_new(&pythons, python, &why);
+		ret = pythons_new(&pythons, python, NULL, &why);
 		pythons_free(pythons);
 		if (!ret)
 			return 0;
@@ -145,13 +145,15 @@ static int open_engine(struct pythons *pythons, enum recorder_python *python, st
 	return err_set(err, ERR_FAILED, "no engine for Python frames");
 }
 
-int pythons_new(struct pythons **result, enum recorder_python *python, struct err *err)
+int pythons_new(struct pythons **result, enum recorder_python *python, const struct roots *roots,
+		struct err *err)
 {
 	struct pythons *pythons = calloc(1, sizeof(*pythons));
 	int ret;
 
 	if (!pythons)
 		return err_nomem(err);
+	pythons->roots = roots;
 	intern_init(&pythons->strings);
 	pythons->codes = py_codes_new(&pythons->strings);
 	pythons->runtimes = runtime_cache_new();
@@ -223,22 +225,17 @@ static struct tracked *track(struct pythons *pythons, pid_t pid)
 	return tracked;
 }
 
-static bool same_file(const char *a, const char *b)
+/* As the process sees it: behind a chroot the link shows where that lies. */
+static const char *inside_root(pid_t pid, const char *cwd)
 {
-	struct stat sa, sb;
+	char path[32], root[PATH_MAX];
+	ssize_t len;
 
-	return stat(a, &sa) == 0 && stat(b, &sb) == 0 && sa.st_dev == sb.st_dev &&
-	       sa.st_ino == sb.st_ino;
-}
-
-/* In a container, or behind a chroot. */
-static bool has_other_tree(pid_t pid)
-{
-	char mounts[64], root[64];
-
-	snprintf(mounts, sizeof(mounts), "/proc/%d/ns/mnt", (int)pid);
-	snprintf(root, sizeof(root), "/proc/%d/root", (int)pid);
-	return !same_file(mounts, "/proc/self/ns/mnt") || !same_file(root, "/proc/self/root");
+	snprintf(path, sizeof(path), "/proc/%d/root", (int)pid);
+	len = readlink(path, root, sizeof(root));
+	if (len <= 1 || strncmp(cwd, root, (size_t)len) != 0)
+		return cwd;
+	return cwd[len] == '/' ? cwd + len : cwd[len] ? cwd : "/";
 }
 
 /* Facts that are gone with the process. */
@@ -248,10 +245,11 @@ static void note_process(struct pythons *pythons, struct tracked *tracked)
 	ssize_t len;
 
 	snprintf(path, sizeof(path), "/proc/%d/cwd", (int)tracked->pid);
-	len = readlink(path, cwd, sizeof(cwd));
-	if (len > 0 && (size_t)len < sizeof(cwd))
-		tracked->cwd = intern_add(&pythons->strings, cwd, (size_t)len);
-	tracked->elsewhere = has_other_tree(tracked->pid);
+	len = readlink(path, cwd, sizeof(cwd) - 1);
+	if (len <= 0)
+		return;
+	cwd[len] = '\0';
+	tracked->cwd = intern_str(&pythons->strings, inside_root(tracked->pid, cwd));
 }
 
 static void note_interpreter(struct pythons *pythons, const struct runtime_info *info,
@@ -442,14 +440,11 @@ static void read_sources(struct pythons *pythons, struct sources *sources)
 	while (map_next(&pythons->origin, &at, &name, &pid)) {
 		const struct tracked *tracked = find(pythons, (pid_t)*pid);
 		const char *cwd = "/";
-		char root[32] = "";
 
 		if (tracked && tracked->cwd)
 			cwd = intern_text(&pythons->strings, tracked->cwd, NULL);
-		if (tracked && tracked->elsewhere)
-			snprintf(root, sizeof(root), "/proc/%d/root", (int)*pid);
-		sources_read(sources, intern_text(&pythons->strings, (uint32_t)name, NULL), root,
-			     cwd, NULL);
+		sources_read(sources, intern_text(&pythons->strings, (uint32_t)name, NULL),
+			     roots_path(pythons->roots, (pid_t)*pid), cwd, NULL);
 	}
 }
 

@@ -4,6 +4,7 @@
 #include "base/bytes.h"
 #include "base/err.h"
 #include "data/writer.h"
+#include "process/roots.h"
 #include "record/recorder.h"
 
 #include <sys/types.h>
@@ -24,8 +25,9 @@ struct pythons_stats {
 	uint64_t walks_faulted;
 };
 
-/* *python comes back as what was chosen. */
-int pythons_new(struct pythons **pythons, enum recorder_python *python, struct err *err);
+/* *python comes back as what was chosen. `roots` is borrowed and kept up by the caller. */
+int pythons_new(struct pythons **pythons, enum recorder_python *python, const struct roots *roots,
+		struct err *err);
 void pythons_free(struct pythons *pythons);
 
 /* Which engine `auto` takes here; those before it are told with the reason. Nothing stays open. */

@@ -6,6 +6,7 @@
 #include "record/attach.h"
 #include "record/channel.h"
 #include "record/existing.h"
+#include "record/hits.h"
 #include "record/kernel.h"
 #include "record/meta.h"
 #include "record/pythons.h"
@@ -46,7 +47,9 @@ struct recorder {
 	const struct recorder_options *options;
 	const struct recorder_target *target;
 	enum recorder_python engine;
+	struct roots *roots; /* trees that processes see */
 	struct pythons *pythons;
+	struct hits *hits;
 	struct channels channels;
 	struct data_writer *writer;
 	struct machine_facts facts;
@@ -85,7 +88,12 @@ int recorder_new(struct recorder **result, const struct recorder_options *option
 	recorder->options = options;
 	recorder->engine = options->python;
 	recorder->epoll_fd = -1;
-	ret = pythons_new(&recorder->pythons, &recorder->engine, err);
+	recorder->roots = roots_new();
+	recorder->hits = recorder->roots ? hits_new(recorder->roots) : NULL;
+	if (recorder->hits)
+		ret = pythons_new(&recorder->pythons, &recorder->engine, recorder->roots, err);
+	else
+		ret = err_nomem(err);
 	if (ret) {
 		recorder_free(recorder);
 		return ret;
@@ -210,7 +218,8 @@ static int store_state(struct recorder *recorder, struct err *err)
 
 	/* What a held child has now, its exec drops. */
 	if (!ret && recorder->target->kind != RECORDER_COMMAND)
-		ret = existing_store(&synth, recorder->target, recorder->pythons, err);
+		ret = existing_store(&synth, recorder->target, recorder->roots, recorder->pythons,
+				     recorder->hits, err);
 	return ret;
 }
 
@@ -277,6 +286,8 @@ static int on_mmap(struct recorder *recorder, const struct perf_event_header *he
 
 	if (!record_decode_mmap(header, &mmap) || !(mmap.prot & PROT_EXEC))
 		return 0;
+	roots_note(recorder->roots, (pid_t)mmap.pid);
+	hits_mmap(recorder->hits, &mmap);
 	pythons_mmap(recorder->pythons, (pid_t)mmap.pid, mmap.filename,
 		     strncmp(mmap.filename, "//anon", 6) == 0, mapped_identity(&mmap));
 	if (mmap.build_id_len && mmap.filename[0] == '/')
@@ -296,12 +307,16 @@ static int on_sideband(struct recorder *recorder, const struct perf_event_header
 	case PERF_RECORD_MMAP2:
 		return on_mmap(recorder, header, err);
 	case PERF_RECORD_COMM:
-		if (record_decode_comm(header, &comm) && comm.exec)
-			pythons_exec(recorder->pythons, (pid_t)comm.pid);
+		if (!record_decode_comm(header, &comm) || !comm.exec)
+			return 0;
+		roots_exec(recorder->roots, (pid_t)comm.pid);
+		pythons_exec(recorder->pythons, (pid_t)comm.pid);
 		return 0;
 	case PERF_RECORD_FORK:
-		if (record_decode_task(header, &task) && task.pid != task.ppid)
-			pythons_fork(recorder->pythons, (pid_t)task.pid, (pid_t)task.ppid);
+		if (!record_decode_task(header, &task) || task.pid == task.ppid)
+			return 0;
+		roots_fork(recorder->roots, (pid_t)task.pid, (pid_t)task.ppid);
+		pythons_fork(recorder->pythons, (pid_t)task.pid, (pid_t)task.ppid);
 		return 0;
 	case PERF_RECORD_EXIT:
 		if (record_decode_task(header, &task) && task.pid == task.tid)
@@ -347,6 +362,7 @@ static bool on_sample(struct recorder *recorder, size_t channel,
 		return false;
 	recorder->result.samples++;
 	recorder->result.python += has_frames;
+	hits_sample(recorder->hits, &sample);
 	data_writer_time(recorder->writer, sample.id.time);
 	return true;
 }
@@ -500,6 +516,8 @@ static int store_all(struct recorder *recorder, int exit_status, struct err *err
 	if (!ret)
 		ret = pythons_store(recorder->pythons, recorder->writer, err);
 	if (!ret)
+		ret = hits_store(recorder->hits, recorder->writer, err);
+	if (!ret)
 		ret = meta_store(recorder->writer, recorder->options, &recorder->result,
 				 recorder->pythons, recorder->engine, exit_status, err);
 	return ret;
@@ -538,6 +556,8 @@ void recorder_free(struct recorder *recorder)
 	put_old_back(recorder);
 	channels_close(&recorder->channels);
 	pythons_free(recorder->pythons);
+	hits_free(recorder->hits);
+	roots_free(recorder->roots);
 	attach_fini(&recorder->attach);
 	strbuf_fini(&recorder->renamed);
 	vec_fini(&recorder->frames_before);

@@ -1,4 +1,4 @@
-#include "perfmap/safe_open.h"
+#include "process/safe_open.h"
 
 #include "base/io.h"
 

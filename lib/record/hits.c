@@ -1,0 +1,359 @@
+#include "record/hits.h"
+
+#include "base/intern.h"
+#include "base/log.h"
+#include "base/map.h"
+#include "base/vec.h"
+#include "perfmap/eval.h"
+#include "process/safe_open.h"
+#include "symbol/elf.h"
+#include "symbol/saved.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/*
+ * Addresses are kept as they come, without their process, and mappings are never dropped: at the
+ * end each mapping takes the addresses that lie in it. Of two processes that map files at one
+ * address both files are asked, which at worst names a function that no sample hit; in return
+ * nothing depends on the order of records from several rings.
+ */
+#define ADDRESSES_MAX (1u << 22)
+#define MAPPINGS_MAX (1u << 20)
+#define FILES_OPEN_MAX 1024u
+#define RECENT 8192u /* a power of two */
+
+struct file {
+	uint32_t path; /* string */
+	int fd;	       /* -1: it could not be opened */
+	uint8_t build_id[ELF_BUILD_ID_MAX];
+	uint32_t build_id_len;
+	size_t first; /* mapping + 1, the latest */
+};
+
+struct mapping {
+	uint64_t start, end, pgoff;
+	size_t next; /* of the same file, + 1 */
+};
+
+struct hits {
+	struct roots *roots;
+	struct intern paths, keys;
+	struct {
+		VEC_OF(struct file)
+	} files; /* by key - 1 */
+	struct {
+		VEC_OF(struct mapping)
+	} mappings;
+	struct map known; /* hash of a mapping's words */
+	struct map addresses;
+	uint64_t recent[RECENT];
+	size_t open;
+};
+
+struct hits *hits_new(struct roots *roots)
+{
+	struct hits *hits = calloc(1, sizeof(*hits));
+
+	if (!hits)
+		return NULL;
+	hits->roots = roots;
+	intern_init(&hits->paths);
+	intern_init(&hits->keys);
+	return hits;
+}
+
+void hits_free(struct hits *hits)
+{
+	if (!hits)
+		return;
+	for (size_t i = 0; i < hits->files.len; i++)
+		if (hits->files.items[i].fd >= 0)
+			close(hits->files.items[i].fd);
+	vec_fini(&hits->files);
+	vec_fini(&hits->mappings);
+	intern_fini(&hits->paths);
+	intern_fini(&hits->keys);
+	map_fini(&hits->known);
+	map_fini(&hits->addresses);
+	free(hits);
+}
+
+/* By its name in the process's tree; where that is another file or none, by the mapping itself,
+ * which takes more rights. */
+static int open_mapped(const struct hits *hits, const struct record_mmap *map)
+{
+	char path[80];
+	struct stat st;
+	int fd = safe_open(roots_path(hits->roots, (pid_t)map->pid), map->filename,
+			   SAFE_OPEN_FOLLOW, &st, NULL);
+
+	if (fd >= 0 && (map->build_id_len || st.st_ino == map->ino))
+		return fd;
+	if (fd >= 0)
+		close(fd);
+	snprintf(path, sizeof(path), "/proc/%u/map_files/%llx-%llx", map->pid,
+		 (unsigned long long)map->addr, (unsigned long long)(map->addr + map->len));
+	return safe_open("", path, SAFE_OPEN_FOLLOW, &st, NULL);
+}
+
+static struct file *file_of(struct hits *hits, const struct record_mmap *map)
+{
+	uint32_t path = intern_str(&hits->paths, map->filename), key;
+	unsigned char bytes[sizeof(path) + sizeof(map->ino) + ELF_BUILD_ID_MAX] = {0};
+	uint32_t id_len = map->build_id_len <= ELF_BUILD_ID_MAX ? map->build_id_len : 0;
+	struct file *file;
+
+	memcpy(bytes, &path, sizeof(path));
+	if (id_len)
+		memcpy(bytes + sizeof(path) + sizeof(map->ino), map->build_id, id_len);
+	else
+		memcpy(bytes + sizeof(path), &map->ino, sizeof(map->ino));
+	key = intern_add(&hits->keys, bytes, sizeof(bytes));
+	if (path == INTERN_NONE || key == INTERN_NONE)
+		return NULL;
+	if (key <= hits->files.len)
+		return &hits->files.items[key - 1];
+	file = vec_push(&hits->files);
+	if (!file)
+		return NULL;
+	file->path = path;
+	file->build_id_len = id_len;
+	if (id_len)
+		memcpy(file->build_id, map->build_id, id_len);
+	file->fd = hits->open < FILES_OPEN_MAX ? open_mapped(hits, map) : -1;
+	hits->open += file->fd >= 0;
+	return file;
+}
+
+void hits_mmap(struct hits *hits, const struct record_mmap *map)
+{
+	uint64_t words = map_mix(map_mix(map->addr, map->len), map->pgoff);
+	struct mapping *mapping;
+	struct file *file;
+	bool added;
+
+	if (map->filename[0] != '/' || map->filename[1] == '/' || !map->len ||
+	    hits->mappings.len >= MAPPINGS_MAX)
+		return;
+	file = file_of(hits, map);
+	/* Workers that a server forks map the same again and again. */
+	if (!file ||
+	    !map_put(&hits->known, map_mix(words, (uint64_t)(file - hits->files.items)), &added) ||
+	    !added)
+		return;
+	mapping = vec_push(&hits->mappings);
+	if (!mapping)
+		return;
+	*mapping = (struct mapping){map->addr, map->addr + map->len, map->pgoff, file->first};
+	file->first = hits->mappings.len;
+}
+
+static void add_address(struct hits *hits, uint64_t addr)
+{
+	uint64_t *slot = &hits->recent[map_mix(addr, 0) & (RECENT - 1)];
+
+	if (*slot == addr || addr >> 63 || hits->addresses.count >= ADDRESSES_MAX)
+		return;
+	*slot = addr;
+	map_put(&hits->addresses, addr, NULL);
+}
+
+void hits_sample(struct hits *hits, const struct record_sample *sample)
+{
+	bool exact = true; /* the interrupted instruction, not a return address */
+
+	if (!sample->callchain_len)
+		add_address(hits, sample->ip);
+	for (uint64_t i = 0; i < sample->callchain_len; i++) {
+		uint64_t ip = sample->callchain[i];
+
+		if (ip >= (uint64_t)PERF_CONTEXT_MAX) {
+			exact = true;
+			continue;
+		}
+		if (ip)
+			add_address(hits, ip - !exact);
+		exact = false;
+	}
+}
+
+static int by_value(const void *a, const void *b)
+{
+	const uint64_t *x = a, *y = b;
+
+	return *x < *y ? -1 : *x > *y;
+}
+
+/* Sorted. */
+struct addresses {
+	VEC_OF(uint64_t)
+};
+
+static int sort_addresses(const struct hits *hits, struct addresses *sorted, struct err *err)
+{
+	uint64_t addr, *value, *place;
+	size_t at = 0;
+
+	if (!vec_reserve(sorted, hits->addresses.count + 1))
+		return err_nomem(err);
+	while (map_next(&hits->addresses, &at, &addr, &value))
+		if ((place = vec_push(sorted)))
+			*place = addr;
+	qsort(sorted->items, sorted->len, sizeof(*sorted->items), by_value);
+	return 0;
+}
+
+/* One file at the end. */
+struct naming {
+	struct elf_file *elf;
+	struct eval_ranges eval;
+	struct map named; /* start of a function that is in the list */
+	struct {
+		VEC_OF(struct saved_function)
+	} functions;
+};
+
+static int add_function(struct naming *naming, uint64_t vaddr, struct err *err)
+{
+	struct saved_function function = {.name = ""}, *slot;
+	struct elf_symbol symbol;
+	bool added;
+
+	if (elf_symbol_at(naming->elf, vaddr, &symbol))
+		function = (struct saved_function){symbol.vaddr, symbol.size, symbol.name, false};
+	else if (!elf_function_range(naming->elf, vaddr, &function.vaddr, &function.size))
+		return 0;
+	if (!map_put(&naming->named, function.vaddr, &added))
+		return err_nomem(err);
+	if (!added)
+		return 0;
+	function.eval = eval_covers(&naming->eval, function.vaddr);
+	slot = vec_push(&naming->functions);
+	if (!slot)
+		return err_nomem(err);
+	*slot = function;
+	return 0;
+}
+
+/* The first address that is not below `start`. */
+static size_t lower_bound(const struct addresses *addresses, uint64_t start)
+{
+	size_t lo = 0, hi = addresses->len;
+
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+
+		if (addresses->items[mid] < start)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo;
+}
+
+static bool is_hit(const struct hits *hits, const struct file *file,
+		   const struct addresses *addresses)
+{
+	for (size_t at = file->first; at; at = hits->mappings.items[at - 1].next) {
+		const struct mapping *mapping = &hits->mappings.items[at - 1];
+		size_t i = lower_bound(addresses, mapping->start);
+
+		if (i < addresses->len && addresses->items[i] < mapping->end)
+			return true;
+	}
+	return false;
+}
+
+static int name_mapping(struct naming *naming, const struct mapping *mapping,
+			const struct addresses *addresses, struct err *err)
+{
+	size_t i = lower_bound(addresses, mapping->start);
+	int ret = 0;
+
+	for (; !ret && i < addresses->len && addresses->items[i] < mapping->end; i++) {
+		uint64_t vaddr;
+
+		if (elf_vaddr(naming->elf, addresses->items[i] - mapping->start + mapping->pgoff,
+			      &vaddr))
+			ret = add_function(naming, vaddr, err);
+	}
+	return ret;
+}
+
+static bool is_mapped_build(const struct file *file, const struct elf_file *elf)
+{
+	uint8_t id[ELF_BUILD_ID_MAX];
+
+	return !file->build_id_len || (elf_build_id(elf, id) == file->build_id_len &&
+				       !memcmp(id, file->build_id, file->build_id_len));
+}
+
+/* What a hit function calls and is called by is not known: stacks may yet be unwound through it.
+ * Of an interpreter the whole loop is named. */
+static int name_file(struct hits *hits, const struct file *file, struct naming *naming,
+		     const struct addresses *addresses, struct strbuf *section, struct err *err)
+{
+	struct saved_file head = {.path = intern_text(&hits->paths, file->path, NULL),
+				  .elf = naming->elf};
+	uint8_t id[ELF_BUILD_ID_MAX];
+	int ret = eval_find(&naming->eval, naming->elf, NULL, err);
+
+	for (size_t at = file->first; !ret && at; at = hits->mappings.items[at - 1].next)
+		ret = name_mapping(naming, &hits->mappings.items[at - 1], addresses, err);
+	if (ret || !naming->functions.len)
+		return ret;
+	for (size_t i = 0; !ret && i < naming->eval.len; i++)
+		ret = add_function(naming, naming->eval.items[i].start, err);
+	head.build_id = id;
+	head.build_id_len = (uint32_t)elf_build_id(naming->elf, id);
+	if (!ret)
+		saved_add(section, &head, naming->functions.items, (uint32_t)naming->functions.len);
+	return ret;
+}
+
+static int store_file(struct hits *hits, const struct file *file, const struct addresses *addresses,
+		      struct strbuf *section, struct err *err)
+{
+	struct naming naming = {0};
+	char path[32];
+	int ret = 0;
+
+	if (file->fd < 0 || !is_hit(hits, file, addresses))
+		return 0;
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", file->fd);
+	if (elf_open(&naming.elf, path, NULL) < 0)
+		return 0;
+	if (is_mapped_build(file, naming.elf))
+		ret = name_file(hits, file, &naming, addresses, section, err);
+	elf_close(naming.elf);
+	vec_fini(&naming.eval);
+	vec_fini(&naming.functions);
+	map_fini(&naming.named);
+	return ret;
+}
+
+int hits_store(struct hits *hits, struct data_writer *writer, struct err *err)
+{
+	struct strbuf section = {0};
+	struct addresses addresses = {0};
+	size_t empty;
+	int ret = sort_addresses(hits, &addresses, err);
+
+	saved_begin(&section);
+	empty = section.len;
+	for (size_t i = 0; !ret && i < hits->files.len; i++)
+		ret = store_file(hits, &hits->files.items[i], &addresses, &section, err);
+	if (!ret && strbuf_failed(&section))
+		ret = err_nomem(err);
+	if (!ret && section.len > empty)
+		ret = data_writer_section(writer, DATA_SECTION_SYMBOL, section.buf, section.len,
+					  err);
+	strbuf_fini(&section);
+	vec_fini(&addresses);
+	return ret;
+}

@@ -1,0 +1,28 @@
+#ifndef PYPERF_HITS_H
+#define PYPERF_HITS_H
+
+#include "data/writer.h"
+#include "process/proc.h"
+#include "process/roots.h"
+#include "ring/record.h"
+
+/*
+ * The native code that samples hit, and the files it lies in, for the section of symbols.
+ *
+ * A file is opened when it is first mapped, in the tree of the process that maps it, since it may
+ * be deleted, replaced or gone with its container when the recording ends. Only then are the
+ * addresses looked up, so that a sample costs one look-up in a table.
+ */
+struct hits;
+
+struct hits *hits_new(struct roots *roots);
+void hits_free(struct hits *hits);
+
+/* An executable mapping; of the roots' knowledge about the process it takes what is there. */
+void hits_mmap(struct hits *hits, const struct record_mmap *map);
+/* The addresses of a sample; those of the kernel are skipped. */
+void hits_sample(struct hits *hits, const struct record_sample *sample);
+/* The section; called once, at the end. */
+int hits_store(struct hits *hits, struct data_writer *writer, struct err *err);
+
+#endif

@@ -13,6 +13,7 @@ const struct unwind_backend *const *unwind_backends(void)
 #ifdef HAVE_UNWIND
 		&unwind_by_libunwind,
 #endif
+		&unwind_by_libdw,
 		NULL,
 	};
 

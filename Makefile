@@ -32,11 +32,13 @@ CMD_SRC := $(sort $(wildcard cmd/*.c))
 BPF_SRC := $(sort $(wildcard perfmap/*.bpf.c))
 UNIT_SRC := $(sort $(wildcard tests/unit/test_*.c))
 FUZZ_SRC := $(sort $(wildcard tests/fuzz/fuzz_*.c))
+BENCH_SRC := $(sort $(wildcard tests/bench/*.c))
 WORKLOAD_SRC := $(sort $(wildcard tests/workloads/*.c))
 LIB_OBJ := $(LIB_SRC:%.c=$(B)/%.o)
 CMD_OBJ := $(CMD_SRC:%.c=$(B)/%.o)
 UNIT_BIN := $(UNIT_SRC:%.c=$(B)/%)
 FUZZ_BIN := $(FUZZ_SRC:%.c=$(B)/%)
+BENCH_BIN := $(BENCH_SRC:%.c=$(B)/%)
 WORKLOAD_BIN := $(WORKLOAD_SRC:%.c=$(B)/%)
 
 .PHONY: all check guest-test unit install uninstall fuzz fuzz-replay bench format format-check lint clean workloads
@@ -124,7 +126,10 @@ $(B)/tests/fuzz/%.libfuzzer: $(B)/tests/fuzz/%.o $(B)/libpyperf.a
 	$(call say,LINK)
 	$(Q)$(CC) $(CFLAGS_ALL) $(LDFLAGS) -o $@ $^ $(LDLIBS_ALL)
 
-bench: all workloads
+$(B)/tests/bench/%: $(B)/tests/bench/%.o $(B)/libpyperf.a
+	$(call say,LINK)
+	$(Q)$(CC) $(CFLAGS_ALL) $(LDFLAGS) -o $@ $< $(B)/libpyperf.a $(LDLIBS_ALL)
+bench: all workloads $(BENCH_BIN)
 	BUILD=$(CURDIR)/$(B) PYTHON=$(PYTHON) tests/bench/run
 
 FORMATTED = $(shell git ls-files '*.c' '*.h')

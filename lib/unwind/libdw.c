@@ -186,19 +186,25 @@ static int add_frame(Dwfl_Frame *state, void *ctx)
 		}
 	}
 	out->frames[out->count++] = (struct unwind_frame){.ip = ip, .sp = sp, .exact = exact};
+	unwinder->missing = false;
 	report(unwinder, ip - !exact);
 	return modules_find(&unwinder->modules, ip - !exact) ? DWARF_CB_OK : DWARF_CB_ABORT;
 }
 
+/* libdwfl does not tell an end from a failure. */
 static enum unwind_end why(struct unwinder *unwinder, const struct module *module)
 {
 	const struct unwind_input *input = unwinder->input;
 	struct unwind_stack *out = unwinder->out;
+	const struct rule *rule;
 
 	if (!module)
 		return UNWIND_UNMAPPED;
-	if (!find_rule(unwinder, &out->frames[out->count - 1]))
+	rule = find_rule(unwinder, &out->frames[out->count - 1]);
+	if (!rule)
 		return UNWIND_NO_TABLES;
+	if (rule->root)
+		return UNWIND_COMPLETE;
 	if (unwinder->missing)
 		return input->stack_len && out->fault - input->stack_addr < STACK_BYTES_MAX
 			       ? UNWIND_TRUNCATED
@@ -210,7 +216,6 @@ static void unwinder_stack(struct unwinder *unwinder, const struct unwind_input 
 			   struct unwind_stack *out)
 {
 	const struct module *module;
-	int ret = -1;
 
 	*out = (struct unwind_stack){.frames = out->frames, .max = out->max, .end = UNWIND_ENDS};
 	if (!out->max) {
@@ -225,16 +230,14 @@ static void unwinder_stack(struct unwinder *unwinder, const struct unwind_input 
 		unwinder->attached = dwfl_attach_state(unwinder->dwfl, NULL, THREAD,
 						       &thread_callbacks, unwinder);
 	if (unwinder->attached)
-		ret = dwfl_getthread_frames(unwinder->dwfl, THREAD, add_frame, unwinder);
+		dwfl_getthread_frames(unwinder->dwfl, THREAD, add_frame, unwinder);
 	if (!out->count)
 		out->frames[out->count++] = (struct unwind_frame){
 			.ip = input->regs.ip, .sp = input->regs.sp, .exact = true};
 	module = modules_find(&unwinder->modules,
 			      out->frames[out->count - 1].ip - (out->count > 1));
 	if (out->end == UNWIND_ENDS)
-		out->end = ret == 0 && module && find_rule(unwinder, &out->frames[out->count - 1])
-				   ? UNWIND_COMPLETE
-				   : why(unwinder, module);
+		out->end = why(unwinder, module);
 	if (out->end != UNWIND_COMPLETE)
 		out->module = module ? module->id : 0;
 	if (out->end != UNWIND_TRUNCATED && out->end != UNWIND_UNREADABLE)

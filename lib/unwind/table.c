@@ -37,6 +37,7 @@ struct walk {
 	const struct unwind_input *input;
 	struct unwind_stack *out;
 	struct unwind_regs regs;
+	uint64_t sp; /* of the frame, while the registers become its caller's */
 	size_t signals;
 	bool exact;
 };
@@ -77,8 +78,9 @@ static bool find_value(struct walk *walk, const struct rule_reg *reg, struct exp
 		       uint64_t *value)
 {
 	const struct rules *rules = unwind_files_rules(walk->unwinder->modules.files);
+	const struct arch *arch = walk->unwinder->modules.source.arch;
 	const struct rule_op *ops;
-	uint64_t addr;
+	uint64_t addr, word;
 	size_t count;
 
 	switch ((enum rule_how)reg->how) {
@@ -100,7 +102,15 @@ static bool find_value(struct walk *walk, const struct rule_reg *reg, struct exp
 			return true;
 		}
 	}
-	return read_memory(walk, addr, value, sizeof(*value)) || stop_unreadable(walk);
+	if (read_memory(walk, addr, &word, sizeof(word))) {
+		*value = word;
+		return true;
+	}
+	/* Behind a pop in an epilogue the row still tells of the slot, which now lies below the
+	 * stack pointer, where no copy reaches; the register has its value again. */
+	if (addr < walk->sp && reg->reg != arch->dwarf_ra)
+		return true;
+	return stop_unreadable(walk);
 }
 
 static bool find_cfa(struct walk *walk, const struct rule *rule, struct expr_env *env)
@@ -126,9 +136,9 @@ static bool apply(struct walk *walk, const struct rule *rule, struct unwind_fram
 	struct unwind_regs *regs = &walk->regs;
 	uint64_t copy[UNWIND_REGS];
 	struct expr_env env = {.regs = regs->reg, .read = read_memory, .ctx = walk};
-	uint64_t sp = regs->sp;
 	bool grown;
 
+	walk->sp = regs->sp;
 	if (!find_cfa(walk, rule, &env))
 		return false;
 	if (rule->copies) {
@@ -143,7 +153,8 @@ static bool apply(struct walk *walk, const struct rule *rule, struct unwind_fram
 	regs->ip = regs->reg[rule->ra] & arch->address_mask;
 	regs->sp = regs->reg[arch->dwarf_sp];
 	/* A leaf need not have moved the stack pointer. */
-	grown = regs->sp > sp || (walk->exact && regs->sp == sp && !arch->return_address);
+	grown = regs->sp > walk->sp ||
+		(walk->exact && regs->sp == walk->sp && !arch->return_address);
 	if (rule->signal ? ++walk->signals > SIGNALS_MAX : !grown)
 		return stop(walk, UNWIND_LOOP);
 	walk->exact = rule->signal;

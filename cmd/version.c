@@ -12,6 +12,16 @@ const struct poptOption version_options[] = {POPT_TABLEEND};
 #else
 #define WITH_CAPSTONE 0
 #endif
+#ifdef HAVE_LZMA
+#define WITH_LZMA 1
+#else
+#define WITH_LZMA 0
+#endif
+#ifdef HAVE_DEMANGLE
+#define WITH_DEMANGLE 1
+#else
+#define WITH_DEMANGLE 0
+#endif
 #ifdef HAVE_UNWIND
 #define WITH_UNWIND 1
 #else
@@ -28,6 +38,8 @@ static const struct {
 	{"libpfm4", "event names of each CPU model", "libpfm4-dev", 1},
 	{"libdw", "symbols, source lines, build-ids", "libdw-dev", 1},
 	{"libunwind", "native stacks by unwind tables", "libunwind-dev", WITH_UNWIND},
+	{"liblzma", "symbols packed within stripped files", "liblzma-dev", WITH_LZMA},
+	{"libiberty", "names of C++ and Rust as in their sources", "libiberty-dev", WITH_DEMANGLE},
 	{"zstd", "compressed recordings", "libzstd-dev", 1},
 	{"capstone", "disassembly in annotate", "libcapstone-dev", WITH_CAPSTONE},
 	{"jansson", "JSON output", "libjansson-dev", 1},

@@ -194,6 +194,8 @@ static struct object *object_open(struct objects *objects, uint32_t id)
 		open_stores(objects, dso, object);
 	if (object->elf)
 		object->saved = NULL;
+	if (object->elf && !object->debug)
+		elf_fetch_debug_file(object->elf);
 	objects->mismatched += other && !object->elf && !object->saved;
 	return object;
 }

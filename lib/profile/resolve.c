@@ -5,6 +5,7 @@
 #include "perfmap/frames.h"
 #include "process/process.h"
 #include "profile/objects.h"
+#include "symbol/demangle.h"
 #include "symbol/elf.h"
 #include "symbol/kallsyms.h"
 
@@ -27,6 +28,16 @@ struct resolver {
 static uint32_t text_id(struct resolver *r, const char *text)
 {
 	return intern_str(&r->profile->strings, text);
+}
+
+/* As the sources have it. */
+static uint32_t symbol_id(struct resolver *r, const char *symbol)
+{
+	struct strbuf plain = {0};
+	uint32_t id = text_id(r, demangle(symbol, &plain) ? strbuf_text(&plain) : symbol);
+
+	strbuf_fini(&plain);
+	return id;
 }
 
 static const char *base_name(const char *path)
@@ -103,7 +114,7 @@ static uint32_t resolve_native(struct resolver *r, struct frame_item *item)
 			start = size = 0;
 		return add_unnamed(r, FRAME_NATIVE, item->key.owner, dso->path, start, size);
 	}
-	key.function.name = key.function.qualname = text_id(r, symbol.name);
+	key.function.name = key.function.qualname = symbol_id(r, symbol.name);
 	key.function.file = text_id(r, dso->path);
 	key.vaddr = symbol.vaddr;
 	return profile_add_function(r->profile, &key, symbol.size);

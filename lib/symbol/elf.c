@@ -13,8 +13,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define DEBUG_ROOT "/usr/lib/debug/.build-id"
-
 /*
  * The file is mapped whole and handed to libelf as memory, so that a file and an image of one take
  * the same way, pages that are not asked for are never read, and there is one bound, `len`, for
@@ -152,7 +150,8 @@ int elf_open(struct elf_file **out, const char *path, struct err *err)
 	*out = NULL;
 	if (!elf)
 		return err_nomem(err);
-	ret = map_file(elf, path, err);
+	elf->path = strdup(path);
+	ret = elf->path ? map_file(elf, path, err) : err_nomem(err);
 	if (!ret)
 		ret = read_headers(elf, path, err);
 	if (ret)
@@ -194,6 +193,8 @@ void elf_close(struct elf_file *elf)
 	elf_index_free(elf->index);
 	elf_plt_free(elf->plt);
 	elf_close(elf->debug);
+	elf_close(elf->mini);
+	free(elf->path);
 	if (elf->elf)
 		elf_end(elf->elf);
 	free(elf->loads);
@@ -202,29 +203,6 @@ void elf_close(struct elf_file *elf)
 	else
 		free((void *)(uintptr_t)elf->bytes);
 	free(elf);
-}
-
-struct elf_file *elf_debug_file(struct elf_file *elf)
-{
-	char path[sizeof(DEBUG_ROOT) + 2 * ELF_BUILD_ID_MAX + sizeof("//.debug")];
-	size_t at;
-
-	if (elf->debug_tried || elf->build_id_len < 2)
-		return elf->debug;
-	elf->debug_tried = true;
-	at = (size_t)snprintf(path, sizeof(path), "%s/%02x/", DEBUG_ROOT, elf->build_id[0]);
-	for (size_t i = 1; i < elf->build_id_len; i++)
-		at += (size_t)snprintf(path + at, sizeof(path) - at, "%02x", elf->build_id[i]);
-	snprintf(path + at, sizeof(path) - at, ".debug");
-	if (elf_open(&elf->debug, path, NULL) == 0) {
-		elf->debug->debug_tried = true;
-		if (elf->debug->build_id_len != elf->build_id_len ||
-		    memcmp(elf->debug->build_id, elf->build_id, elf->build_id_len) != 0) {
-			elf_close(elf->debug);
-			elf->debug = NULL;
-		}
-	}
-	return elf->debug;
 }
 
 uint16_t elf_machine(const struct elf_file *elf)
@@ -379,4 +357,16 @@ struct Elf *elf_libelf(struct elf_file *elf, bool debug)
 	if (debug)
 		elf = elf_debug_file(elf);
 	return elf ? elf->elf : NULL;
+}
+
+/* An unpacked one only: the packed forms are for sections of DWARF. */
+const void *elf_section_bytes(const struct elf_file *elf, const char *name, size_t *len)
+{
+	GElf_Shdr sh;
+
+	if (!find_section(elf, name, &sh) || sh.sh_type == SHT_NOBITS ||
+	    sh.sh_flags & SHF_COMPRESSED || !in_file(elf, sh.sh_offset, sh.sh_size))
+		return NULL;
+	*len = sh.sh_size;
+	return elf->bytes + sh.sh_offset;
 }

@@ -34,6 +34,13 @@ bool elf_is_position_independent(const struct elf_file *elf); /* ET_DYN */
 /* 0 bytes where the file has no build-id note. */
 size_t elf_build_id(const struct elf_file *elf, uint8_t id[ELF_BUILD_ID_MAX]);
 
+struct strbuf;
+/* Appends it in hexadecimal. */
+void elf_build_id_text(const struct elf_file *elf, struct strbuf *out);
+/* Asks the servers of $DEBUGINFOD_URLS for the debug file where this machine has none; it is used
+ * from then on. To be called before the file is asked for anything. */
+bool elf_fetch_debug_file(struct elf_file *elf);
+
 bool elf_vaddr(const struct elf_file *elf, uint64_t offset, uint64_t *vaddr);
 /* Load address of the file in a process, from one mapping of it: address that vaddr 0 has. */
 bool elf_bias(const struct elf_file *elf, uint64_t map_start, uint64_t map_pgoff, uint64_t *bias);

@@ -37,12 +37,18 @@ struct elf_file {
 	struct elf_plt *plt;
 	struct elf_frames frames;
 	struct elf_lines *lines;
-	/* The separate debug file with the same build-id, opened when first needed. */
-	struct elf_file *debug;
-	bool debug_tried;
+	char *path; /* as it was opened; NULL: from memory */
+	/* elf_debug.c: opened when first needed. */
+	struct elf_file *debug, *mini;
+	bool debug_tried, mini_tried;
 };
 
+/* The debug file that was split from this one, where this machine has it, or NULL. */
 struct elf_file *elf_debug_file(struct elf_file *elf);
+/* The symbols that are packed within the file, or NULL. */
+struct elf_file *elf_mini_file(struct elf_file *elf);
+/* A section's bytes in the file; NULL where there are none. */
+const void *elf_section_bytes(const struct elf_file *elf, const char *name, size_t *len);
 /* As elf_section(), where the file has the section's bytes. */
 bool elf_section_in_file(const struct elf_file *elf, const char *name, uint64_t *vaddr,
 			 uint64_t *size);

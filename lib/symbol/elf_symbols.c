@@ -3,10 +3,10 @@
  *
  * By name a table is walked from its start, .dynsym before .symtab: no index, since a process is
  * asked for a dozen names once. By address there is an index, made at the first look-up: function
- * symbols of .symtab (the separate debug file's where the file is stripped) and .dynsym, sorted,
- * one per address. Symbols may nest (a local within the range of an outer one): each entry knows
- * the entry that encloses its start, so a look-up takes the last symbol at or below the address
- * and steps outwards until one covers it.
+ * symbols of .symtab (where the file is stripped those of the debug file, or those that are packed
+ * within the file) and .dynsym, sorted, one per address. Symbols may nest (a local within the range
+ * of an outer one): each entry knows the entry that encloses its start, so a look-up takes the last
+ * symbol at or below the address and steps outwards until one covers it.
  */
 #include "symbol/elf.h"
 
@@ -110,6 +110,14 @@ static bool find_name(const struct symbol_table *table, const char *name, struct
 	return found;
 }
 
+/* The file that holds the .symtab of a stripped one. */
+static struct elf_file *symbol_file(struct elf_file *elf)
+{
+	struct elf_file *debug = elf_debug_file(elf);
+
+	return debug ? debug : elf_mini_file(elf);
+}
+
 bool elf_symbol_by_name(struct elf_file *elf, const char *name, struct elf_symbol *symbol)
 {
 	struct symbol_table table;
@@ -119,7 +127,7 @@ bool elf_symbol_by_name(struct elf_file *elf, const char *name, struct elf_symbo
 		return true;
 	if (find_table(elf, SHT_SYMTAB, &table))
 		return find_name(&table, name, symbol);
-	debug = elf_debug_file(elf);
+	debug = symbol_file(elf);
 	return debug && find_table(debug, SHT_SYMTAB, &table) && find_name(&table, name, symbol);
 }
 
@@ -283,7 +291,7 @@ static struct elf_index *get_index(struct elf_file *elf)
 	if (!ret)
 		ret = add_functions(index, elf, elf, TABLE_SYMTAB, SHT_SYMTAB);
 	if (!index->tables[TABLE_SYMTAB].symbols)
-		debug = elf_debug_file(elf);
+		debug = symbol_file(elf);
 	if (!ret && debug)
 		ret = add_functions(index, elf, debug, TABLE_DEBUG, SHT_SYMTAB);
 	if (ret) {

@@ -25,26 +25,14 @@ struct unicode {
 	bool compact, ascii;
 };
 
-/*
- * PyASCIIObject.state: interned, then kind:3, compact:1, ascii:1. How wide `interned` is differs
- * (2 bits; 8 or 16 where it is accessed atomically), but its value is at most 3 and no kind is 0,
- * so the first width that leaves a kind is the one.
- */
+/* PyASCIIObject.state: interned, then kind:3, compact:1, ascii:1. */
 static bool unicode_state(uint32_t state, struct unicode *unicode)
 {
-	static const unsigned int widths[] = {2, 8, 16};
-
-	for (size_t i = 0; i < sizeof(widths) / sizeof(widths[0]); i++) {
-		uint32_t bits = state >> widths[i];
-
-		unicode->kind = bits & 7;
-		unicode->compact = bits >> 3 & 1;
-		unicode->ascii = bits >> 4 & 1;
-		if (unicode->kind)
-			return (unicode->kind == 1 || unicode->kind == 2 || unicode->kind == 4) &&
-			       (!unicode->ascii || unicode->kind == 1);
-	}
-	return false;
+	unicode->kind = state & 7;
+	unicode->compact = state >> 3 & 1;
+	unicode->ascii = state >> 4 & 1;
+	return (unicode->kind == 1 || unicode->kind == 2 || unicode->kind == 4) &&
+	       (!unicode->ascii || unicode->kind == 1);
 }
 
 /* Appends the string that the pointer at `field` points to. */
@@ -60,7 +48,8 @@ static int read_string(const struct memory *memory, const struct py_layout *layo
 	if (read_word(memory, field, &object) ||
 	    read_word(memory, object + layout->unicode_length, &length) ||
 	    memory_read(memory, object + layout->unicode_state, &state, sizeof(state)) ||
-	    !unicode_state(state, &unicode) || length > STRING_UNITS_MAX)
+	    !unicode_state(state >> layout->unicode_kind_bit, &unicode) ||
+	    length > STRING_UNITS_MAX)
 		return -1;
 	data = object + (unicode.ascii ? layout->unicode_ascii_data : layout->unicode_compact_data);
 	/* PyUnicodeObject is PyCompactUnicodeObject and then the pointer to the characters. */

@@ -20,12 +20,13 @@ struct version_row {
 	const struct py_layout *fixed; /* NULL: by the debug offsets, whose groups follow */
 	uint16_t thread_state, frame, code, bytes, unicode;
 	uint8_t frame_tagged;
+	uint8_t has_tlbc; /* free-threaded builds have copies of the bytecode */
 };
 
 /* Include/cpython/unicodeobject.h, bytesobject.h; 3.12 took wstr out of strings. */
 #define OBJECTS_BEFORE_3_12                                                  \
 	.unicode_length = 16, .unicode_state = 32, .unicode_ascii_data = 48, \
-	.unicode_compact_data = 72, .bytes_size = 16, .bytes_data = 32
+	.unicode_kind_bit = 2, .unicode_compact_data = 72, .bytes_size = 16, .bytes_data = 32
 
 /* Which words tell code objects apart: what Include/cpython/code.h has of the source (counts,
  * constants, names, first line, code, tables); 3.12+ co_version. What the interpreter writes while
@@ -146,6 +147,7 @@ static const struct py_layout layout_3_12 = {
 	.unicode_state = 32,
 	.unicode_ascii_data = 40,
 	.unicode_compact_data = 56,
+	.unicode_kind_bit = 2,
 	.bytes_size = 16,
 	.bytes_data = 32,
 };
@@ -172,7 +174,8 @@ static const struct version_row rows[] = {
 	 .code = 312,
 	 .bytes = 592,
 	 .unicode = 616,
-	 .frame_tagged = 1},
+	 .frame_tagged = 1,
+	 .has_tlbc = 1},
 };
 
 struct py_version py_version_of_hex(uint64_t hex)
@@ -206,7 +209,7 @@ static uint16_t round_up(unsigned int end)
 }
 
 static int layout_of_offsets(const struct version_row *row, const unsigned char *at, size_t len,
-			     struct py_layout *layout, struct err *err)
+			     bool free_threaded, struct py_layout *layout, struct err *err)
 {
 	struct group thread, frame, code, bytes, unicode;
 
@@ -221,6 +224,7 @@ static int layout_of_offsets(const struct version_row *row, const unsigned char 
 	*layout = (struct py_layout){
 		.major = 3,
 		.minor = row->minor,
+		.free_threaded = free_threaded,
 		.owner_shim = 3,
 		.frame_tagged = row->frame_tagged,
 		.tstate_frame = group_word(&thread, 4),
@@ -229,7 +233,6 @@ static int layout_of_offsets(const struct version_row *row, const unsigned char 
 		.frame_code = group_word(&frame, 2),
 		.frame_instr = group_word(&frame, 3),
 		.frame_owner = group_word(&frame, 5),
-		.code_units = 16, /* PyVarObject.ob_size */
 		.code_filename = group_word(&code, 1),
 		.code_name = group_word(&code, 2),
 		.code_qualname = group_word(&code, 3),
@@ -241,7 +244,15 @@ static int layout_of_offsets(const struct version_row *row, const unsigned char 
 		.unicode_state = group_word(&unicode, 1),
 		.unicode_length = group_word(&unicode, 2),
 		.unicode_ascii_data = group_word(&unicode, 3),
+		/* One bit field with the rest, but a byte where threads share it without a lock. */
+		.unicode_kind_bit = free_threaded && row->minor >= 14 ? 8 : 2,
 	};
+	if (free_threaded && row->has_tlbc) {
+		layout->frame_tlbc = group_word(&frame, 7);
+		layout->code_tlbc = group_word(&code, 10);
+	}
+	/* Both are PyVarObjects, whose header differs between kinds of builds. */
+	layout->code_units = layout->bytes_size;
 	/* PyCompactUnicodeObject adds utf8_length and utf8. */
 	layout->unicode_compact_data = layout->unicode_ascii_data + 16;
 	layout->frame_size = round_up(layout->frame_owner + 1u);
@@ -249,11 +260,11 @@ static int layout_of_offsets(const struct version_row *row, const unsigned char 
 		layout->frame_size = round_up(layout->frame_instr + 8u);
 	layout->code_size = round_up(layout->code_linetable + 8u);
 	const uint8_t identity[PY_IDENTITY_WORDS] = {
-		2, /* ob_size */
-		3, /* co_consts */
-		4, /* co_names */
+		(uint8_t)(layout->code_units / 8),
+		(uint8_t)(layout->code_units / 8 + 1), /* co_consts */
+		(uint8_t)(layout->code_units / 8 + 2), /* co_names */
 		(uint8_t)(layout->code_firstlineno / 8),
-		11, /* co_nfreevars, co_version */
+		(uint8_t)((layout->code_firstlineno + 20) / 8), /* co_nfreevars, co_version */
 		(uint8_t)(group_word(&code, 7) / 8),
 		(uint8_t)(layout->code_filename / 8),
 		(uint8_t)(layout->code_name / 8),
@@ -279,6 +290,7 @@ int py_layout_check(const struct py_layout *layout, struct err *err)
 		{"frame's previous", layout->frame_previous, 8, layout->frame_size},
 		{"frame's instruction", layout->frame_instr, 8, layout->frame_size},
 		{"frame's owner", layout->frame_owner, 1, layout->frame_size},
+		{"frame's bytecode index", layout->frame_tlbc, 4, layout->frame_size},
 		{"frame's is_entry", layout->frame_is_entry, 1, layout->frame_size},
 		{"ob_size", layout->code_units, 8, layout->code_size},
 		{"co_name", layout->code_name, 8, layout->code_size},
@@ -287,6 +299,7 @@ int py_layout_check(const struct py_layout *layout, struct err *err)
 		{"co_firstlineno", layout->code_firstlineno, 4, layout->code_size},
 		{"co_linetable", layout->code_linetable, 8, layout->code_size},
 		{"co_code", layout->code_bytes, 2, 4096},
+		{"co_tlbc", layout->code_tlbc, 8, 4096},
 		{"current_frame", layout->tstate_frame, 8, 4096},
 		{"cframe's current_frame", layout->cframe_frame, 8, 4096},
 		{"string's length", layout->unicode_length, 8, WALK_STRING_HEADER},
@@ -303,7 +316,8 @@ int py_layout_check(const struct py_layout *layout, struct err *err)
 			return err_set(
 				err, ERR_CORRUPT, "layout of CPython %d.%d: the %s cannot be at %u",
 				layout->major, layout->minor, fields[i].what, fields[i].offset);
-	if (layout->frame_size % 8 || layout->code_size % 8 || layout->lasti_shift > 1)
+	if (layout->frame_size % 8 || layout->code_size % 8 || layout->lasti_shift > 1 ||
+	    layout->unicode_kind_bit > 16)
 		return err_set(err, ERR_CORRUPT,
 			       "layout of CPython %d.%d: sizes of %u and %u bytes", layout->major,
 			       layout->minor, layout->frame_size, layout->code_size);
@@ -334,16 +348,11 @@ int py_layout_find(struct py_version *version, const void *offsets, size_t len,
 		layout->minor = row->minor;
 		return py_layout_check(layout, err);
 	}
-	/* Other object headers, and per-thread copies of the bytecode. */
 	if (len >= 24) {
 		uint64_t free_threaded;
 
 		memcpy(&free_threaded, (const unsigned char *)offsets + 16, sizeof(free_threaded));
 		version->free_threaded = free_threaded != 0;
 	}
-	if (version->free_threaded)
-		return err_set(err, ERR_UNSUPPORTED,
-			       "Python lines of free-threaded CPython %d.%d are not known",
-			       version->major, version->minor);
-	return layout_of_offsets(row, offsets, len, layout, err);
+	return layout_of_offsets(row, offsets, len, version->free_threaded, layout, err);
 }

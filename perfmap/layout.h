@@ -33,6 +33,9 @@ struct py_layout {
 	__u16 frame_size;
 	__u16 frame_code, frame_previous, frame_instr, frame_owner;
 	__u16 frame_is_entry; /* 3.11; 0 elsewhere */
+	/* Free-threaded 3.14+: which copy of the bytecode the thread runs, an index into the array
+	 * that the code object points to; the first is that in the code object itself. */
+	__u16 frame_tlbc, code_tlbc;
 	/* PyCodeObject; code_size bytes are read at once */
 	__u16 code_size;
 	__u16 code_units; /* 3.11+: ob_size, how many 2-byte units of code there are */
@@ -43,6 +46,7 @@ struct py_layout {
 	__u8 code_identity[PY_IDENTITY_WORDS];
 	/* PyUnicodeObject, PyBytesObject */
 	__u16 unicode_length, unicode_state, unicode_ascii_data, unicode_compact_data;
+	__u16 unicode_kind_bit; /* where `kind` begins in the state, before compact and ascii */
 	__u16 bytes_size, bytes_data;
 };
 

@@ -262,10 +262,30 @@ static __always_inline int walk_begin(struct walk *walk, __u64 thread_pointer)
 	return frame != 0;
 }
 
-/* Offset of the instruction in co_code, or PY_FRAME_NO_INSTR. */
-static __always_inline __u32 walk_instr(const struct py_layout *layout,
-					const struct walk_scratch *scratch, __u64 code)
+/* Free-threaded 3.14+: each thread specializes a copy of the bytecode of its own (_PyCodeArray in
+ * Include/cpython/code.h: a size, then pointers); copy 0 is that in the code object. */
+static __always_inline __u64 walk_bytecode(struct walk *walk, __u64 code)
 {
+	const struct py_layout *layout = &walk->process->layout;
+	__u64 copies = 0, copy = code + layout->code_bytes;
+	__u32 index;
+
+	if (!layout->frame_tlbc)
+		return copy;
+	index = walk_frame_u32(walk->scratch, layout->frame_tlbc);
+	if (!index)
+		return copy;
+	if (WALK_READ(walk, &copies, sizeof(copies), code + layout->code_tlbc) ||
+	    WALK_READ(walk, &copy, sizeof(copy), copies + 8 + 8 * (__u64)index))
+		return 0;
+	return copy;
+}
+
+/* Offset of the instruction in co_code, or PY_FRAME_NO_INSTR. */
+static __always_inline __u32 walk_instr(struct walk *walk, __u64 code)
+{
+	const struct py_layout *layout = &walk->process->layout;
+	const struct walk_scratch *scratch = walk->scratch;
 	__u64 offset, units;
 
 	if (layout->frame_objects) {
@@ -275,7 +295,7 @@ static __always_inline __u32 walk_instr(const struct py_layout *layout,
 		offset <<= layout->lasti_shift & 1;
 		return offset & ~(__u64)PY_INSTR_MASK ? PY_FRAME_NO_INSTR : (__u32)offset;
 	}
-	offset = walk_frame_word(scratch, layout->frame_instr) - (code + layout->code_bytes);
+	offset = walk_frame_word(scratch, layout->frame_instr) - walk_bytecode(walk, code);
 	units = walk_code_word(scratch, layout->code_units);
 	if (offset == (__u64)-2)
 		return 0;
@@ -329,7 +349,7 @@ static __always_inline int walk_step(struct walk *walk)
 	frame = &walk->frames[WALK_INDEX(scratch->count)];
 	frame->code = code;
 	frame->fingerprint = walk_fingerprint(layout, scratch);
-	frame->instr = walk_instr(layout, scratch, code);
+	frame->instr = walk_instr(walk, code);
 	if (layout->frame_objects ||
 	    (layout->frame_is_entry && walk_frame_byte(scratch, layout->frame_is_entry)))
 		frame->instr |= PY_FRAME_ENTRY;

@@ -6,6 +6,6 @@
 #define WALK_WINDOW_WORDS 128 /* of memory that frames are read from; powers of two */
 #define WALK_FRAME_WORDS 16   /* of a frame */
 #define WALK_CODE_WORDS 32    /* of a code object's header */
-#define WALK_STRING_HEADER 40 /* bytes of a PyUnicodeObject or PyBytesObject before its data */
+#define WALK_STRING_HEADER 64 /* bytes of a PyUnicodeObject or PyBytesObject before its data */
 
 #endif

@@ -332,7 +332,7 @@ __noinline int add_string(__u64 addr, __u64 which)
 	struct cpu_scratch *scratch = this_scratch();
 	const struct py_process *process;
 	struct py_raw_string *string;
-	__u64 len, max = PY_STRING_BYTES_MAX;
+	__u64 len, size, max = PY_STRING_BYTES_MAX;
 	__u32 state;
 
 	if (!scratch || which > 2)
@@ -341,17 +341,22 @@ __noinline int add_string(__u64 addr, __u64 which)
 	string->kind = 1;
 	string->len = 0;
 	process = bpf_map_lookup_elem(&processes, &scratch->pid);
-	if (!process || !addr ||
-	    bpf_probe_read_user(scratch->object, WALK_STRING_HEADER, (void *)addr))
+	if (!process || !addr)
+		return 0;
+	size = process->layout.unicode_state + sizeof(state);
+	barrier_var(size);
+	if (size > sizeof(scratch->object) ||
+	    bpf_probe_read_user(scratch->object, size, (void *)addr))
 		return 0;
 	len = scratch->object[process->layout.unicode_length >> 3 & 7];
 	state = ((__u32 *)scratch->object)[process->layout.unicode_state >> 2 & 15];
-	/* kind takes bits 2 to 4; compact, ascii. */
-	if (!(state & 1u << 5))
+	/* Three bits of kind; compact, ascii. */
+	state >>= process->layout.unicode_kind_bit & 31;
+	if (!(state & 1u << 3))
 		return 0;
-	addr += state & 1u << 6 ? process->layout.unicode_ascii_data
+	addr += state & 1u << 4 ? process->layout.unicode_ascii_data
 				: process->layout.unicode_compact_data;
-	state = state >> 2 & 7;
+	state &= 7;
 	if (state == 1)
 		max = PY_STRING_BYTES_MAX;
 	else if (state == 2)

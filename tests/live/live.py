@@ -89,7 +89,7 @@ exec unshare --root="$root" --wd="$PWD" {inside} "$@"
 
 
 def rooted_pythons():
-    """What scripts/pythons unpacked, entered by chroot."""
+    """What scripts/pythons unpacked and scripts/build-pythons built, entered by chroot."""
     cache = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache")
     shared = sorted({str(TOP), os.path.realpath(tempfile.gettempdir())})
     found = [
@@ -97,6 +97,10 @@ def rooted_pythons():
         for root in sorted(cache.glob("pyperf/pythons/*"))
         for path in sorted(root.glob("usr/bin/python3.*"))
         if (match := re.fullmatch(r"python3\.\d+(-dbg)?", path.name)) and not (root / "opt").is_dir()
+    ] + [
+        (root, f"/opt/{path.name}/bin/python3", re.sub(r"^3\.\d+-?", "", path.name))
+        for root in sorted(cache.glob("pyperf/pythons/*"))
+        for path in sorted(root.glob("opt/3.*"))
     ]
     if os.getuid() != 0 or os.environ.get("PYTHON_LIST"):
         found = []

@@ -21,6 +21,7 @@ static const char *const images[] = {
 };
 #define IMAGE_3_11 5
 #define IMAGE_3_13 7
+#define IMAGE_3_14 8
 #define IMAGES (sizeof(images) / sizeof(images[0]))
 
 static struct py_raw_frame frames[PY_FRAMES_MAX];
@@ -263,6 +264,69 @@ static void test_frame_that_has_not_started(void **state)
 	walk_image_free(&image);
 }
 
+/* Memory with words of it replaced, and some where there is none. */
+struct patched {
+	struct memory inner;
+	struct {
+		uint64_t addr, word;
+	} words[4];
+};
+
+static int patched_read(void *ctx, uint64_t addr, void *buf, size_t len)
+{
+	struct patched *patched = ctx;
+	bool there = memory_read(&patched->inner, addr, buf, len) == 0;
+
+	for (size_t i = 0; i < 4; i++) {
+		if (patched->words[i].addr < addr || patched->words[i].addr + 8 > addr + len)
+			continue;
+		memcpy((char *)buf + (patched->words[i].addr - addr), &patched->words[i].word, 8);
+		there |= len == 8;
+	}
+	return there ? 0 : -1;
+}
+
+/* A free-threaded interpreter gives each thread its copy of the bytecode: what the frame's index
+ * says is what the instruction lies in. Made of an image of the other kind. */
+static void test_copies_of_bytecode(void **state)
+{
+	struct walk_image image;
+	struct spy spy;
+	struct patched patched = {0};
+	struct memory memory = {.read = patched_read, .ctx = &patched};
+	const uint64_t array = 0x10000, copy = 0x20000;
+	unsigned int count;
+
+	assert_true(walk_image_load(&image, images[IMAGE_3_14]));
+	patched.inner = memory_of_image(image.memory);
+	find_frames(&spy, &image);
+	/* In places of fields that are not looked at: f_locals, co_exceptiontable. */
+	image.process.layout.frame_tlbc = 40;
+	image.process.layout.code_tlbc = 40;
+	patched.words[0].addr = spy.frame[0] + image.process.layout.frame_instr;
+	patched.words[0].word = copy + 6;
+	patched.words[1].addr = spy.frame[0] + image.process.layout.frame_tlbc;
+	patched.words[1].word = 3;
+	patched.words[2].addr = image.frame[0].code + image.process.layout.code_tlbc;
+	patched.words[2].word = array;
+	patched.words[3].addr = array + 8 + 3 * 8;
+	patched.words[3].word = copy;
+	py_walk(&image.process, &memory, image.thread, frames, PY_FRAMES_MAX, &count);
+	assert_int_equal(count, image.frames);
+	assert_int_equal(frames[0].instr & ~PY_FRAME_ENTRY, 6);
+	/* copy 0 is that in the code object */
+	patched.words[1].word = 0;
+	patched.words[0].word = image.frame[0].code + image.process.layout.code_bytes + 4;
+	py_walk(&image.process, &memory, image.thread, frames, PY_FRAMES_MAX, &count);
+	assert_int_equal(frames[0].instr & ~PY_FRAME_ENTRY, 4);
+	/* an array that is not there: the function is known, its line is not */
+	patched.words[1].word = 1000;
+	py_walk(&image.process, &memory, image.thread, frames, PY_FRAMES_MAX, &count);
+	assert_int_equal(count, image.frames);
+	assert_true(frames[0].instr & PY_FRAME_NO_INSTR);
+	walk_image_free(&image);
+}
+
 /* Threads that are not Python's, and keys that cannot be. */
 static void test_thread_state(void **state)
 {
@@ -328,6 +392,15 @@ static void test_layouts_are_checked(void **state)
 				assert_int_equal(py_layout_check(&layout, &err), 0);
 		}
 	}
+	/* a header twice as wide moves what lies behind it */
+	memcpy(bytes, good, sizeof(bytes));
+	memcpy(bytes + 16, &(uint64_t){1}, 8);
+	version = (struct py_version){.major = 3, .minor = 13};
+	memcpy(bytes + 512 + 8, &(uint64_t){32}, 8); /* PyBytesObject.ob_size */
+	assert_int_equal(py_layout_find(&version, bytes, sizeof(bytes), &layout, &err), 0);
+	assert_true(version.free_threaded && layout.free_threaded);
+	assert_int_equal(layout.code_units, 32);
+	assert_int_equal(layout.code_identity[1], 5);
 	version = (struct py_version){.major = 3, .minor = 99};
 	assert_int_equal(py_layout_find(&version, good, sizeof(good), &layout, &err),
 			 ERR_UNSUPPORTED);
@@ -345,6 +418,7 @@ int main(void)
 		cmocka_unit_test(test_faults),
 		cmocka_unit_test(test_hostile_frames),
 		cmocka_unit_test(test_frame_that_has_not_started),
+		cmocka_unit_test(test_copies_of_bytecode),
 		cmocka_unit_test(test_thread_state),
 		cmocka_unit_test(test_layouts_are_checked),
 	};

@@ -458,6 +458,8 @@ static int set_target(const struct command *command, const struct recorder_optio
 					      "-- python3 train.py, or pyperf record -p PID");
 	if (ways > 1)
 		return command_usage(command, "-p, -t, -u and -a (or -C) exclude each other");
+	if (target_check(&err) < 0)
+		return command_fail(&err);
 	if (!ways)
 		return 0;
 	target->kind = cpus ? RECORDER_CPUS : given.tids ? RECORDER_THREADS : RECORDER_PROCESSES;

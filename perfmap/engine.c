@@ -5,6 +5,7 @@
 
 #include "base/io.h"
 #include "base/log.h"
+#include "base/privilege.h"
 #include "perfmap/walker_maps.h"
 
 #include "perfmap/walker.skel.h"
@@ -19,9 +20,6 @@
 #include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-/* Of the initial pid namespace, the same on every kernel (PROC_PID_INIT_INO, linux/proc_ns.h). */
-#define INITIAL_PID_NAMESPACE 0xeffffffcu
 
 struct py_engine {
 	struct walker_bpf *skel;
@@ -48,40 +46,38 @@ static int log_libbpf(enum libbpf_print_level level, const char *fmt, va_list ap
 	return 0;
 }
 
-/* Puts a refusal of the kernel into words. */
+/* Puts a refusal of the kernel into words. A filter may also say that there is no bpf(). */
 static int engine_error(int code, struct err *err)
 {
-	char lockdown[64];
+	struct privilege privilege;
+	enum privilege_need need;
+	const char *why = "CAP_BPF and CAP_PERFMON are missing";
 
-	if (code != EPERM && code != EACCES) {
+	privilege_read(&privilege);
+	if (code != EPERM && code != EACCES && !(code == ENOSYS && privilege.seccomp)) {
 		err_sys(err, code, "cannot load the interpreter walker");
 		err_hint(err, "kernels from 5.8 on can; -v shows what this one objects to");
 		return code == ENOMEM ? ERR_NOMEM : ERR_UNSUPPORTED;
 	}
-	if (io_read_line("/sys/kernel/security/lockdown", lockdown, sizeof(lockdown), NULL) > 0 &&
-	    strstr(lockdown, "[confidentiality]")) {
-		err_set(err, ERR_PERMISSION,
-			"the kernel is locked down (confidentiality), which forbids BPF to read "
-			"memory");
-		err_hint(err, "boot without lockdown=confidentiality, or use --python=trampoline");
-		return ERR_PERMISSION;
+	need = code == ENOSYS ? PRIVILEGE_NEED_SECCOMP
+			      : privilege_explain(&privilege, PRIVILEGE_NEED_BPF);
+	if (privilege.lockdown == PRIVILEGE_LOCKDOWN_CONFIDENTIALITY) {
+		need = PRIVILEGE_NEED_LOCKDOWN;
+		why = "it is locked down (confidentiality), which forbids BPF to read memory";
+	} else if (need == PRIVILEGE_NEED_SECCOMP) {
+		why = "a seccomp filter blocks bpf";
+	} else if (need == PRIVILEGE_NEED_USER_NAMESPACE) {
+		why = "capabilities of a user namespace do not count for it";
+	} else if (privilege_has(&privilege, PRIVILEGE_PERFMON)) {
+		why = "CAP_BPF is missing";
+	} else if (privilege_has(&privilege, PRIVILEGE_BPF)) {
+		why = "CAP_PERFMON is missing";
 	}
-	err_set(err, ERR_PERMISSION, "the kernel does not let this user load BPF programs");
-	err_hint(err, "it takes CAP_BPF and CAP_PERFMON: run as root, or `setcap "
-		      "cap_bpf,cap_perfmon=ep` the pyperf binary; in a "
-		      "container give it --cap-add BPF --cap-add PERFMON (or SYS_ADMIN, before "
-		      "kernel 5.8 and where the runtime's seccomp profile asks for it)");
+	if (privilege_bpf(&privilege) && need == PRIVILEGE_NEED_BPF)
+		why = "a security module forbids it";
+	err_set(err, ERR_PERMISSION, "the kernel does not let pyperf load BPF programs: %s", why);
+	err_hint(err, "%s", privilege_remedy(need, privilege.place));
 	return ERR_PERMISSION;
-}
-
-/* In a pid namespace of its own, pyperf and perf number processes by it. */
-static uint32_t own_pid_namespace(void)
-{
-	struct stat st;
-
-	if (stat("/proc/self/ns/pid", &st) != 0 || st.st_ino == INITIAL_PID_NAMESPACE)
-		return 0;
-	return (uint32_t)st.st_ino;
 }
 
 static int on_request(void *ctx, void *data, size_t size)
@@ -122,10 +118,13 @@ static bool jit_is_off(void)
 static struct walker_bpf *open_walker(void)
 {
 	struct walker_bpf *skel = walker_bpf__open();
+	struct privilege privilege;
 
 	if (!skel)
 		return NULL;
-	skel->rodata->pid_namespace_inum = own_pid_namespace();
+	/* In a pid namespace of its own, pyperf and perf number processes by it. */
+	privilege_read(&privilege);
+	skel->rodata->pid_namespace_inum = privilege.pid_namespace;
 	skel->rodata->plain_loops = jit_is_off() || getenv("PYPERF_TEST_PLAIN_LOOPS") != NULL;
 	return skel;
 }
@@ -197,10 +196,13 @@ int py_engine_open(struct py_engine **out, struct err *err)
 	*out = NULL;
 	/* libbpf's CO-RE needs the kernel's types. */
 	if (access("/sys/kernel/btf/vmlinux", R_OK) != 0) {
+		struct privilege privilege;
+
+		privilege_read(&privilege);
 		err_set(err, ERR_UNSUPPORTED,
-			"this kernel does not describe its types (/sys/kernel/btf/vmlinux)");
-		err_hint(err, "use a kernel built with CONFIG_DEBUG_INFO_BTF, as distributions' "
-			      "are, or --python=trampoline");
+			"the kernel's types are not described here (/sys/kernel/btf/vmlinux)");
+		err_hint(err, "%s; or --python=trampoline",
+			 privilege_remedy(PRIVILEGE_NEED_BTF, privilege.place));
 		return ERR_UNSUPPORTED;
 	}
 	engine = calloc(1, sizeof(*engine));

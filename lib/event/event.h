@@ -60,11 +60,6 @@ int event_open_error(const struct event_spec *spec, int saved_errno, struct err 
  * feature. Nothing is appended where there are none. */
 int event_tracing_data(const struct event_list *list, struct strbuf *out, struct err *err);
 
-/* kernel.perf_event_paranoid, or 2 where it cannot be read; CAP_PERFMON or CAP_SYS_ADMIN in force.
- */
-int event_paranoid_level(void);
-bool event_is_privileged(void);
-
 /* kernel.perf_event_max_sample_rate, or 0 where it cannot be read. */
 uint64_t event_max_sample_rate(void);
 

@@ -1,6 +1,7 @@
 #ifndef PYPERF_EVENT_INTERNAL_H
 #define PYPERF_EVENT_INTERNAL_H
 
+#include "base/privilege.h"
 #include "event/event.h"
 
 /*
@@ -12,8 +13,7 @@
 struct event_system {
 	/* As event_open_fd(). */
 	int (*open)(const struct perf_event_attr *attr, pid_t pid, int cpu, int group_fd);
-	int (*paranoid)(void);
-	bool (*privileged)(void);
+	void (*privilege)(struct privilege *privilege);
 	const char *devices; /* /sys/bus/event_source/devices */
 	const char *tracing; /* a tracefs; NULL: wherever one is mounted */
 };
@@ -25,6 +25,9 @@ int event_parse_on(const struct event_system *sys, struct event_list *list, cons
 int event_list_probe_on(const struct event_system *sys, struct event_list *list, struct err *err);
 int event_open_error_on(const struct event_system *sys, const struct event_spec *spec,
 			int saved_errno, struct err *err);
+
+/* The level; 2, the kernel's default, where it cannot be read. */
+int event_paranoid(const struct privilege *privilege);
 
 /* The name with modifiers added, or with those that the attr has now in the place of the old;
  * malloced, NULL when memory runs out. */

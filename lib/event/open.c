@@ -3,14 +3,11 @@
 #include "base/io.h"
 
 #include <errno.h>
-#include <linux/capability.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
-
-#define CAP_PERFMON_BIT 38 /* CAP_PERFMON, since Linux 5.8 */
 
 int event_open_fd(const struct perf_event_attr *attr, pid_t pid, int cpu, int group_fd)
 {
@@ -29,13 +26,6 @@ static bool read_number(const char *path, long long *value)
 	return end != line;
 }
 
-int event_paranoid_level(void)
-{
-	long long level;
-
-	return read_number("/proc/sys/kernel/perf_event_paranoid", &level) ? (int)level : 2;
-}
-
 uint64_t event_max_sample_rate(void)
 {
 	long long rate;
@@ -45,50 +35,72 @@ uint64_t event_max_sample_rate(void)
 		       : 0;
 }
 
-bool event_is_privileged(void)
+int event_paranoid(const struct privilege *privilege)
 {
-	struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
-	struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3];
-	uint64_t effective;
-
-	if (syscall(SYS_capget, &header, data) < 0)
-		return false;
-	effective = (uint64_t)data[1].effective << 32 | data[0].effective;
-	return effective >> CAP_PERFMON_BIT & 1 || effective >> CAP_SYS_ADMIN & 1;
+	return privilege->paranoid == PRIVILEGE_UNKNOWN ? 2 : privilege->paranoid;
 }
 
-/* Three different things say EACCES or EPERM: the paranoid level, a container's seccomp filter and
- * the rule that a process of another user is not to be watched. */
+/*
+ * Several things say EACCES or EPERM: the paranoid level, a container's seccomp filter, which may
+ * also say ENOSYS, a user namespace, and the rule that a process of another user is not to be
+ * watched.
+ */
 static int permission_error(const struct event_system *sys, const struct event_spec *spec,
 			    int saved_errno, struct err *err)
 {
-	int level = sys->paranoid();
-	bool privileged = sys->privileged();
-	bool allowed = saved_errno == EACCES
-			       ? level < 1 /* from 1 on it forbids whole CPUs */
-			       : level < 2 || (level == 2 && spec->attr.exclude_kernel);
+	struct privilege privilege;
+	enum privilege_need need;
 	const char *why = strerror(saved_errno);
+	bool allowed, capable;
+	int level;
 
-	if (privileged || allowed)
+	sys->privilege(&privilege);
+	level = event_paranoid(&privilege);
+	/* From 1 on it forbids whole CPUs. */
+	allowed = saved_errno == EACCES ? level < 1
+					: level < 2 || (level == 2 && spec->attr.exclude_kernel);
+	capable = privilege_perf(&privilege) && !privilege.user_namespace;
+	need = privilege_explain(&privilege, PRIVILEGE_NEED_PERF);
+	if (privilege.seccomp && (allowed || capable || saved_errno == ENOSYS)) {
+		need = PRIVILEGE_NEED_SECCOMP;
 		err_set(err, ERR_PERMISSION,
 			"the kernel does not allow the event '%s' (%s), though %s: a seccomp "
-			"filter (container), a security module or another owner of the process "
-			"forbids it; kernel.perf_event_paranoid is %d",
+			"filter blocks perf_event_open",
 			spec->name, why,
-			privileged ? "CAP_PERFMON or CAP_SYS_ADMIN is in force"
-				   : "kernel.perf_event_paranoid would",
+			capable ? "CAP_PERFMON or CAP_SYS_ADMIN is in force"
+				: "no capability is missing for it");
+	} else if (privilege.user_namespace && !allowed) {
+		err_set(err, ERR_PERMISSION,
+			"the kernel does not allow the event '%s' (%s): pyperf runs in a user "
+			"namespace, whose capabilities do not count for perf events, and "
+			"kernel.perf_event_paranoid is %d",
+			spec->name, why, level);
+	} else if (capable || allowed) {
+		err_set(err, ERR_PERMISSION,
+			"the kernel does not allow the event '%s' (%s), though %s: a security "
+			"module or another owner of the process forbids it; "
+			"kernel.perf_event_paranoid is %d",
+			spec->name, why,
+			capable ? "CAP_PERFMON or CAP_SYS_ADMIN is in force"
+				: "kernel.perf_event_paranoid would",
 			level);
-	else
+	} else {
 		err_set(err, ERR_PERMISSION,
 			"the kernel does not allow the event '%s' (%s): "
 			"kernel.perf_event_paranoid is %d and CAP_PERFMON is missing, which it "
 			"takes for the kernel's part, for whole CPUs and for processes of others",
 			spec->name, why, level);
-	err_hint(err, "on a host: sysctl kernel.perf_event_paranoid=1, or setcap "
-		      "cap_perfmon,cap_bpf+ep on pyperf; in a container: docker run --cap-add "
-		      "PERFMON --cap-add BPF (or --cap-add SYS_ADMIN), without which Docker's "
-		      "seccomp profile blocks perf_event_open whatever the sysctl says");
+	}
+	err_hint(err, "%s", privilege_remedy(need, privilege.place));
 	return ERR_PERMISSION;
+}
+
+static bool is_filtered(const struct event_system *sys)
+{
+	struct privilege privilege;
+
+	sys->privilege(&privilege);
+	return privilege.seccomp;
 }
 
 static const struct {
@@ -126,7 +138,8 @@ int event_open_error_on(const struct event_system *sys, const struct event_spec 
 			int saved_errno, struct err *err)
 {
 	saved_errno = saved_errno < 0 ? -saved_errno : saved_errno;
-	if (saved_errno == EACCES || saved_errno == EPERM)
+	if (saved_errno == EACCES || saved_errno == EPERM ||
+	    (saved_errno == ENOSYS && is_filtered(sys)))
 		return permission_error(sys, spec, saved_errno, err);
 	for (size_t i = 0; i < sizeof(reasons) / sizeof(reasons[0]); i++) {
 		if (reasons[i].sys != saved_errno)
@@ -146,7 +159,6 @@ int event_open_error(const struct event_spec *spec, int saved_errno, struct err 
 
 const struct event_system event_system_host = {
 	.open = event_open_fd,
-	.paranoid = event_paranoid_level,
-	.privileged = event_is_privileged,
+	.privilege = privilege_read,
 	.devices = "/sys/bus/event_source/devices",
 };

@@ -228,11 +228,15 @@ static void tell(const struct event_system *sys, const struct event_list *list,
 	if (join(&names, list, changes, is_less_precise))
 		log_info("less precise than asked, since this machine gives no more: %s",
 			 strbuf_text(&names));
-	if (join(&names, list, changes, is_user_only))
+	if (join(&names, list, changes, is_user_only)) {
+		struct privilege privilege;
+
+		sys->privilege(&privilege);
 		log_info("user space only, since kernel.perf_event_paranoid is %d "
 			 "(sysctl kernel.perf_event_paranoid=1 or CAP_PERFMON allows the kernel): "
 			 "%s",
-			 sys->paranoid(), strbuf_text(&names));
+			 event_paranoid(&privilege), strbuf_text(&names));
+	}
 	strbuf_fini(&names);
 }
 

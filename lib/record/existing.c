@@ -1,6 +1,8 @@
 #include "record/existing.h"
 
+#include "base/log.h"
 #include "base/map.h"
+#include "base/privilege.h"
 #include "process/proc.h"
 #include "record/target.h"
 #include "symbol/elf.h"
@@ -18,6 +20,8 @@ struct existing {
 	struct map seen; /* hash of device and inode of files whose build-id is known */
 	pid_t pid;
 	struct err *err;
+	pid_t closed; /* the first process whose maps are not ours to read */
+	size_t closed_count;
 	int failed; /* to write: nothing goes on after that */
 };
 
@@ -117,9 +121,28 @@ static int store_process(struct existing *existing, struct err *err)
 	if (ret)
 		return ret;
 	roots_note(existing->roots, existing->pid);
-	/* Its maps may be forbidden to us, or gone: then its addresses have no names. */
-	proc_each_map(existing->pid, store_map, existing, NULL);
+	if (proc_each_map(existing->pid, store_map, existing, NULL) == ERR_PERMISSION &&
+	    !existing->failed && !existing->closed_count++)
+		existing->closed = existing->pid;
 	return existing->failed ? existing->failed : store_threads(existing, err);
+}
+
+static void tell_closed(const struct existing *existing)
+{
+	struct privilege privilege;
+
+	if (!existing->closed_count)
+		return;
+	privilege_read(&privilege);
+	log_warn("the kernel does not let pyperf read the memory maps of process %d%s: their code "
+		 "has no names and their Python no frames; %s is missing: %s",
+		 (int)existing->closed, existing->closed_count > 1 ? " and others" : "",
+		 privilege_has(&privilege, PRIVILEGE_SYS_PTRACE) ? "the initial user namespace"
+								 : "CAP_SYS_PTRACE",
+		 privilege_remedy(privilege_has(&privilege, PRIVILEGE_SYS_PTRACE)
+					  ? PRIVILEGE_NEED_USER_NAMESPACE
+					  : PRIVILEGE_NEED_PTRACE,
+				  privilege.place));
 }
 
 int existing_store(const struct synth *synth, const struct recorder_target *target,
@@ -151,6 +174,7 @@ int existing_store(const struct synth *synth, const struct recorder_target *targ
 		existing.pid = pids.items[i];
 		ret = store_process(&existing, err);
 	}
+	tell_closed(&existing);
 	map_fini(&done);
 	map_fini(&existing.seen);
 	vec_fini(&pids);

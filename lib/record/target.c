@@ -1,6 +1,7 @@
 #include "record/target.h"
 
 #include "base/io.h"
+#include "base/privilege.h"
 #include "base/text.h"
 #include "process/proc.h"
 
@@ -41,6 +42,21 @@ static int read_numbers(const char *path, struct tasks *numbers, struct err *err
 	}
 	closedir(folder);
 	return 0;
+}
+
+int target_check(struct err *err)
+{
+	struct privilege privilege;
+
+	privilege_read(&privilege);
+	if (privilege.known && !privilege.foreign_proc)
+		return 0;
+	err_set(err, ERR_UNSUPPORTED,
+		privilege.known ? "/proc shows another pid namespace than the one that pyperf runs "
+				  "in: its numbers name other processes"
+				: "/proc does not show the processes that pyperf sees");
+	err_hint(err, "%s", privilege_remedy(PRIVILEGE_NEED_PROC, privilege.place));
+	return ERR_UNSUPPORTED;
 }
 
 int target_threads(pid_t pid, struct tasks *tasks, struct err *err)
@@ -124,10 +140,18 @@ static int add_task(struct recorder_target *target, pid_t pid, pid_t tid, struct
 			return 0;
 	if (!pid || !runs(&task, &task.start)) {
 		const char *what = target->kind == RECORDER_THREADS ? "thread" : "process";
+		struct privilege privilege;
 
 		err_set(err, ERR_NOT_FOUND, "%s %d %s", what, (int)tid,
 			pid ? "has ended (a zombie)" : "does not exist");
-		err_hint(err, "`pgrep -a python` lists Pythons and their processes");
+		privilege_read(&privilege);
+		if (privilege.pid_namespace)
+			err_hint(err,
+				 "pyperf sees the processes of its own pid namespace only, by "
+				 "their numbers in it; for others: %s",
+				 privilege_remedy(PRIVILEGE_NEED_TARGET, privilege.place));
+		else
+			err_hint(err, "`pgrep -a python` lists Pythons and their processes");
 		return ERR_NOT_FOUND;
 	}
 	slot = vec_push(&target->tasks);
@@ -311,18 +335,28 @@ bool target_ended(const struct recorder_target *target)
 
 int target_explain(pid_t pid, struct err *err)
 {
+	struct privilege privilege;
 	struct passwd *owner;
 	char path[32], name[64];
 	struct stat st;
 
+	privilege_read(&privilege);
 	snprintf(path, sizeof(path), "/proc/%d", (int)pid);
-	if (stat(path, &st) < 0 || st.st_uid == geteuid())
+	if (stat(path, &st) < 0 || st.st_uid == geteuid() || privilege_perf(&privilege))
 		return err_wrap(err, "process %d", (int)pid);
 	owner = getpwuid(st.st_uid);
 	snprintf(name, sizeof(name), "%s", owner ? owner->pw_name : "another user");
 	err_set(err, ERR_PERMISSION,
 		"process %d belongs to %s (user id %u): attaching to it takes CAP_PERFMON",
 		(int)pid, name, (unsigned int)st.st_uid);
-	err_hint(err, "run pyperf as root or as %s, or setcap cap_perfmon,cap_bpf+ep on it", name);
+	if (privilege.place == PRIVILEGE_HOST && !privilege.user_namespace)
+		err_hint(err,
+			 "run pyperf as root or as %s, or setcap "
+			 "cap_perfmon,cap_bpf,cap_sys_ptrace+ep on it",
+			 name);
+	else
+		err_hint(err, "%s",
+			 privilege_remedy(privilege_explain(&privilege, PRIVILEGE_NEED_PERF),
+					  privilege.place));
 	return ERR_PERMISSION;
 }

@@ -10,6 +10,10 @@
  * A process is known by its pid and the time at which it started, so that a reused pid is another.
  */
 
+/* Does /proc show the processes that pyperf sees, by the same numbers? Else nothing can be recorded
+ * soundly: ERR_UNSUPPORTED. */
+int target_check(struct err *err);
+
 /* "12,34": appends to the target's tasks, each once. For RECORDER_PROCESSES a thread's id stands
  * for its process. One that does not run is ERR_NOT_FOUND. */
 int target_add_ids(struct recorder_target *target, const char *text, struct err *err);

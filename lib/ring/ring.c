@@ -1,6 +1,7 @@
 #include "ring/ring.h"
 
 #include "base/io.h"
+#include "base/privilege.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -17,6 +18,7 @@ static int open_error(int saved_errno, size_t pages, size_t len, struct err *err
 {
 	const char *path = "/proc/sys/kernel/perf_event_mlock_kb";
 	char budget[32] = "unknown", limit[32] = "unlimited";
+	struct privilege privilege;
 	struct rlimit memlock;
 	int ret;
 
@@ -36,10 +38,15 @@ static int open_error(int saved_errno, size_t pages, size_t len, struct err *err
 		      "the kernel refuses to lock %zu kB for a ring buffer: "
 		      "kernel.perf_event_mlock_kb is %s per CPU and RLIMIT_MEMLOCK is %s",
 		      len >> 10, budget, limit);
-	err_hint(err,
-		 "use a smaller ring (-m with fewer pages), or raise the limit: "
-		 "sysctl kernel.perf_event_mlock_kb=%zu, ulimit -l unlimited, or CAP_IPC_LOCK",
-		 2 * len >> 10);
+	privilege_read(&privilege);
+	if (privilege.place != PRIVILEGE_HOST)
+		err_hint(err, "use a smaller ring (-m with fewer pages), or raise the limit: %s",
+			 privilege_remedy(PRIVILEGE_NEED_MLOCK, privilege.place));
+	else
+		err_hint(err,
+			 "use a smaller ring (-m with fewer pages), or raise the limit: sysctl "
+			 "kernel.perf_event_mlock_kb=%zu, ulimit -l unlimited, or CAP_IPC_LOCK",
+			 2 * len >> 10);
 	return ret;
 }
 

@@ -227,3 +227,14 @@ const struct module *modules_find(struct modules *modules, uint64_t addr)
 		modules->last = (size_t)(module - modules->items);
 	return module;
 }
+
+const struct rule *modules_rule(struct modules *modules, const struct unwind_frame *frame)
+{
+	uint64_t pc = frame->ip - !frame->exact;
+	const struct module *module = modules_find(modules, pc);
+	uint32_t id = RULE_NONE;
+
+	if (module && module->usable)
+		id = unwind_file_rule(modules->files, module->file, pc - module->bias);
+	return rule_is(id) ? rules_get(&modules->files->rules, id) : NULL;
+}

@@ -49,6 +49,10 @@ void modules_fini(struct modules *modules);
  * call. */
 const struct module *modules_find(struct modules *modules, uint64_t addr);
 
+/* The rule for a frame in the tables of its module; NULL where there is none. The libraries follow
+ * frame pointers there, and tell neither that nor an end from a failure. */
+const struct rule *modules_rule(struct modules *modules, const struct unwind_frame *frame);
+
 /* An ELF file put together again from the segments of it that are in memory: what is left of the
  * vDSO and of files that cannot be opened. NULL where there is none. */
 struct elf_file *image_of_memory(const struct unwind_source *source, uint64_t map_start,

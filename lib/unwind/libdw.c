@@ -139,20 +139,6 @@ static const Dwfl_Thread_Callbacks thread_callbacks = {
 	.set_initial_registers = set_registers,
 };
 
-/* The row for the frame's address in the tables. libdwfl follows frame pointers where there is none
- * and says so as little as it tells a signal's frame from others. */
-static const struct rule *find_rule(struct unwinder *unwinder, const struct unwind_frame *frame)
-{
-	struct unwind_files *files = unwinder->modules.files;
-	uint64_t pc = frame->ip - !frame->exact;
-	const struct module *module = modules_find(&unwinder->modules, pc);
-	uint32_t id = RULE_NONE;
-
-	if (module && module->usable)
-		id = unwind_file_rule(files, module->file, pc - module->bias);
-	return rule_is(id) ? rules_get(unwind_files_rules(files), id) : NULL;
-}
-
 static int add_frame(Dwfl_Frame *state, void *ctx)
 {
 	struct unwinder *unwinder = ctx;
@@ -165,7 +151,7 @@ static int add_frame(Dwfl_Frame *state, void *ctx)
 	if (!dwfl_frame_pc(state, &ip, NULL))
 		return DWARF_CB_ABORT;
 	if (out->count && !ip) {
-		if (find_rule(unwinder, &out->frames[out->count - 1]))
+		if (modules_rule(&unwinder->modules, &out->frames[out->count - 1]))
 			out->end = UNWIND_COMPLETE;
 		return DWARF_CB_ABORT;
 	}
@@ -176,7 +162,7 @@ static int add_frame(Dwfl_Frame *state, void *ctx)
 	dwfl_frame_reg(state, unwinder->modules.source.arch->dwarf_sp, &sp);
 	if (out->count) {
 		struct unwind_frame *before = &out->frames[out->count - 1];
-		const struct rule *rule = find_rule(unwinder, before);
+		const struct rule *rule = modules_rule(&unwinder->modules, before);
 
 		exact = rule && rule->signal;
 		before->cfa = sp > before->sp ? sp : 0;
@@ -200,7 +186,7 @@ static enum unwind_end why(struct unwinder *unwinder, const struct module *modul
 
 	if (!module)
 		return UNWIND_UNMAPPED;
-	rule = find_rule(unwinder, &out->frames[out->count - 1]);
+	rule = modules_rule(&unwinder->modules, &out->frames[out->count - 1]);
 	if (!rule)
 		return UNWIND_NO_TABLES;
 	if (rule->root)

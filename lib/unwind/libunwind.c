@@ -50,7 +50,7 @@ struct unwinder {
 	struct {
 		VEC_OF(struct tables)
 	} tables;
-	enum unwind_end end; /* what was found missing while this stack was walked */
+	enum unwind_end end; /* what stopped the walk, as far as the tables are not to blame */
 	uint64_t fault;
 };
 
@@ -136,9 +136,6 @@ static int find_proc_info(unw_addr_space_t space, unw_word_t ip, unw_proc_info_t
 					sizeof(unw_word_t);
 		ret = dwarf_search_unwind_table(space, ip, &table, info, need_unwind_info, ctx);
 	}
-	if (ret < 0)
-		unwinder->end = modules_find(&unwinder->modules, ip) ? UNWIND_NO_TABLES
-								     : UNWIND_UNMAPPED;
 	return ret;
 }
 
@@ -296,53 +293,60 @@ static int add_frame(unw_cursor_t *cursor, bool exact, struct unwind_stack *out)
 	return 0;
 }
 
+static void finish(struct unwinder *unwinder, struct unwind_stack *out)
+{
+	const struct unwind_frame *last = &out->frames[out->count - 1];
+	const struct module *module = modules_find(&unwinder->modules, last->ip - !last->exact);
+	const struct rule *rule = modules_rule(&unwinder->modules, last);
+
+	if (!module)
+		out->end = UNWIND_UNMAPPED;
+	else if (!rule)
+		out->end = UNWIND_NO_TABLES;
+	else if (rule->root)
+		out->end = UNWIND_COMPLETE;
+	else
+		out->end = unwinder->end;
+	if (out->end != UNWIND_COMPLETE)
+		out->module = module ? module->id : 0;
+	if (out->end == UNWIND_TRUNCATED || out->end == UNWIND_UNREADABLE)
+		out->fault = unwinder->fault;
+}
+
 static void unwinder_stack(struct unwinder *unwinder, const struct unwind_input *input,
 			   struct unwind_stack *out)
 {
-	const struct module *module;
-	bool after_signal = false, guessed = false;
 	unw_cursor_t cursor;
+	bool signal;
 	int ret;
 
 	*out = (struct unwind_stack){.frames = out->frames, .max = out->max, .end = UNWIND_NO_ROOM};
 	unwinder->input = input;
 	if (!out->max)
 		return;
+	out->frames[0] = (struct unwind_frame){
+		.ip = input->regs.ip, .sp = input->regs.sp, .exact = true};
+	out->count = 1;
 	ret = unw_init_remote(&cursor, unwinder->space, unwinder);
-	if (ret == 0)
-		ret = add_frame(&cursor, true, out);
 	while (ret == 0) {
-		after_signal = unw_is_signal_frame(&cursor) > 0;
+		signal = unw_is_signal_frame(&cursor) > 0;
 		unwinder->end = UNWIND_BAD_RULE;
-		unwinder->fault = 0;
-		ret = unw_step(&cursor);
-		guessed = unwinder->end == UNWIND_NO_TABLES || unwinder->end == UNWIND_UNMAPPED;
-		if (ret <= 0)
+		if (unw_step(&cursor) <= 0)
 			break;
-		if (guessed) {
+		if (!modules_rule(&unwinder->modules, &out->frames[out->count - 1])) {
 			out->frames[out->count - 1].by = UNWIND_BY_FRAME_POINTER;
 			out->guessed++;
 		}
 		if (out->count == out->max)
 			return;
-		ret = add_frame(&cursor, after_signal, out);
-		if (!out->frames[out->count - 1].ip) {
+		ret = add_frame(&cursor, signal, out);
+		if (ret == 0 && !out->frames[out->count - 1].ip) {
 			out->count--;
+			unwinder->end = UNWIND_COMPLETE;
 			break;
 		}
 	}
-	/* Where there is no table libunwind follows the frame pointer, which may be none, and takes
-	 * its end for the root. */
-	module = out->count ? modules_find(&unwinder->modules,
-					   out->frames[out->count - 1].ip - (out->count > 1))
-			    : NULL;
-	if (ret >= 0 && !guessed && module) {
-		out->end = UNWIND_COMPLETE;
-		return;
-	}
-	out->end = module ? unwinder->end : UNWIND_UNMAPPED;
-	out->fault = unwinder->fault;
-	out->module = module ? module->id : 0;
+	finish(unwinder, out);
 }
 
 const struct unwind_backend unwind_by_libunwind = {

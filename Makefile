@@ -101,7 +101,7 @@ $(B)/tests/workloads/%: tests/workloads/%.c
 KINDS ?=
 workloads: $(WORKLOAD_BIN)
 unit: $(UNIT_BIN)
-check: all unit workloads fuzz-replay
+check: all unit workloads fuzz-replay $(BENCH_BIN)
 	BUILD=$(CURDIR)/$(B) PYTHON=$(PYTHON) tests/run $(KINDS)
 
 # Another machine with hardware counters: emulated, so it takes a minute.

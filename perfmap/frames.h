@@ -44,9 +44,12 @@ struct py_raw_frames {
 	__u16 status; /* enum py_walk_status */
 	__u16 count;
 	__u32 lineage;
-	__u32 reserved;
+	__u32 flags;		      /* PY_FRAMES_* */
 	struct py_raw_frame frames[]; /* count */
 };
+/* User code was interrupted, and held the thread state in a register where CPython's jitted code
+ * keeps it: if that code is in no file, then it is the interpreter's. */
+#define PY_FRAMES_STATE_HELD 1u
 
 /*
  * A code object, sent once when first seen, before the frames that name it. Strings are the bytes

@@ -28,7 +28,7 @@ enum merge_class {
 	MERGE_KERNEL,
 	MERGE_NATIVE,
 	MERGE_EVAL,	  /* the interpreter's eval loop */
-	MERGE_TRAMPOLINE, /* of -X perf */
+	MERGE_TRAMPOLINE, /* of -X perf; code that the interpreter made of a function */
 };
 
 struct merge_item {

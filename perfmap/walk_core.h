@@ -42,6 +42,7 @@ struct walk_scratch {
 	__u64 code_at;	  /* address of the code object whose header `code` holds; 0: none */
 	__u64 direct_tsd; /* runtime of the process whose threads hold their first block */
 	__u64 next;	  /* address of the frame to look at */
+	__u64 tstate;	  /* of the thread; 0: has none */
 	__u32 count;
 	__u32 run;    /* frames since the last shim */
 	__u32 status; /* enum py_walk_status */
@@ -246,11 +247,13 @@ static __always_inline int walk_begin(struct walk *walk, __u64 thread_pointer)
 	scratch->next = 0;
 	scratch->low = scratch->high = 0;
 	scratch->code_at = 0;
+	scratch->tstate = 0;
 	scratch->status = walk_tsd(walk, thread_pointer, &tstate);
 	if (scratch->status != PY_WALK_OK)
 		return 0;
 	if (walk->process->current)
 		tstate = walk_current(walk, thread_pointer, tstate);
+	scratch->tstate = tstate;
 	scratch->status = PY_WALK_FAULT;
 	if (WALK_READ(walk, &frame, sizeof(frame), tstate + layout->tstate_frame))
 		return 0;

@@ -12,6 +12,7 @@
  *  - perf keeps programs of one CPU from nesting (bpf_prog_active), so scratch space is per CPU.
  */
 #include <linux/bpf.h>
+#include <linux/bpf_perf_event.h>
 #include <linux/types.h>
 
 #include <bpf/bpf_helpers.h>
@@ -226,6 +227,7 @@ static __always_inline void remember(struct cpu_scratch *scratch, __u32 pid,
 /* State of one run, on the stack; the loop's callback gets it. */
 struct run {
 	void *ctx;
+	__u64 held[2]; /* registers that may hold the thread state */
 	struct cpu_scratch *scratch;
 	struct walk walk;
 	__u32 pid;
@@ -466,6 +468,10 @@ static __always_inline void send_frames(struct run *run)
 	header->status = scratch->walk.status;
 	header->count = scratch->walk.count;
 	header->lineage = run->walk.process->lineage;
+	header->flags = 0;
+	if (scratch->walk.tstate &&
+	    (run->held[0] == scratch->walk.tstate || run->held[1] == scratch->walk.tstate))
+		header->flags = PY_FRAMES_STATE_HELD;
 	size = sizeof(struct py_raw_frames) + scratch->walk.count * sizeof(struct py_raw_frame);
 	barrier_var(size);
 	if (size > sizeof(scratch->out))
@@ -474,10 +480,10 @@ static __always_inline void send_frames(struct run *run)
 		scratch->stats.output_lost++;
 }
 
-static __always_inline void run_walker(void *ctx)
+static __always_inline void run_walker(void *ctx, const __u64 held[2])
 {
 	struct task_struct *task = (struct task_struct *)bpf_get_current_task();
-	struct run run = {.ctx = ctx};
+	struct run run = {.ctx = ctx, .held = {held[0], held[1]}};
 	__u32 pid = bpf_get_current_pid_tgid() >> 32;
 
 	if (pid_namespace_inum)
@@ -518,16 +524,29 @@ static __always_inline void run_walker(void *ctx)
 
 /* Both return 1: perf then takes its sample as well. */
 SEC("perf_event")
-int walk_sample(void *ctx)
+int walk_sample(struct bpf_perf_event_data *ctx)
 {
-	run_walker(ctx);
+	__u64 held[2] = {0, 0};
+
+	/*
+	 * Jitted code is a chain of preserve_none functions that pass on the frame, the stack
+	 * pointer and the thread state, from 3.15 on with the executor before them
+	 * (Tools/jit/template.c); that convention's first arguments are in r12 to r15.
+	 */
+#ifdef __TARGET_ARCH_x86
+	if (ctx->regs.cs & 3) {
+		held[0] = ctx->regs.r14;
+		held[1] = ctx->regs.r15;
+	}
+#endif
+	run_walker(ctx, held);
 	return 1;
 }
 
 SEC("tracepoint")
 int walk_tracepoint(void *ctx)
 {
-	run_walker(ctx);
+	run_walker(ctx, (__u64[2]){0, 0});
 	return 1;
 }
 

@@ -20,6 +20,7 @@ struct native_hit {
 	uint32_t frame;
 	uint8_t class; /* enum merge_class */
 	bool mapped;
+	bool nameless; /* in no file, and nobody told what it is */
 };
 
 struct native_entry {
@@ -39,7 +40,7 @@ struct chains {
 	/* The sample at hand, leaf first. */
 	uint32_t native_frames[NATIVE_MAX];
 	uint8_t classes[NATIVE_MAX];
-	bool mapped[NATIVE_MAX];
+	bool mapped[NATIVE_MAX], nameless[NATIVE_MAX];
 	size_t native_count;
 	struct py_raw_frame python_frames[PYTHON_MAX];
 	size_t python_count;
@@ -144,6 +145,7 @@ static struct native_hit find_native(struct chains *chains, const struct chain_s
 	dso = process_dso(profile->processes, map.dso);
 	if (dso->kind == DSO_ANON && !find_jit(chains, in, addr, &hit))
 		return hit;
+	hit.nameless = dso->kind == DSO_ANON && hit.frame == KEYED_NONE;
 	if (dso->kind == DSO_ELF &&
 	    objects_vaddr(profile->objects, map.dso, map.file_offset, &vaddr) &&
 	    objects_is_eval(profile->objects, map.dso, vaddr))
@@ -201,6 +203,7 @@ static bool add_native(struct chains *chains, const struct chain_sample *in, uin
 	chains->native_frames[chains->native_count] = hit.frame;
 	chains->classes[chains->native_count] = hit.class;
 	chains->mapped[chains->native_count] = hit.mapped;
+	chains->nameless[chains->native_count] = hit.nameless;
 	chains->native_count++;
 	return hit.frame != KEYED_NONE;
 }
@@ -278,6 +281,10 @@ static void read_python(struct chains *chains, const void *payload)
 	       head.count * sizeof(head.frames[0]));
 	chains->python_count = head.count;
 	chains->lineage = head.lineage;
+	/* What the interpreter's JIT made is its function's time, and belongs to the eval loop that
+	 * called it, which takes the frames. */
+	if (head.flags & PY_FRAMES_STATE_HELD && chains->python_count && chains->nameless[0])
+		chains->classes[0] = MERGE_TRAMPOLINE;
 }
 
 static uint32_t python_frame(struct chains *chains, const struct py_raw_frame *raw)

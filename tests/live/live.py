@@ -133,6 +133,18 @@ def find_pythons():
     return found
 
 
+def one_a_version(builds):
+    """The first of each minor version: all tests of every build would take hours."""
+    found = {}
+    for name, python in builds.items():
+        found.setdefault(name.split(".")[1], (name, python))
+    return dict(found.values())
+
+
+def others():
+    return {name: python for name, python in BUILDS.items() if name not in PYTHONS}
+
+
 def missing_versions():
     """Versions of which no build was found."""
     found = {tuple(map(int, name.split(".")[:2])) for name in PYTHONS}
@@ -272,7 +284,14 @@ def test(function):
 
 
 def test_each_python(function):
-    TESTS.append((function, "each"))
+    """With a Python of each version, in the long test run with every build."""
+    TESTS.append((function, "version"))
+    return function
+
+
+def test_each_other_build(function):
+    """With what the tests of each version are not run with."""
+    TESTS.append((function, "build"))
     return function
 
 
@@ -311,9 +330,10 @@ def run(needs_lines=True):
         elif not PYTHONS:
             tell("SKIP", name, "no CPython of a supported version")
         else:
-            for version, path in PYTHONS.items():
+            for version, path in (others() if each == "build" else PYTHONS).items():
                 run_one(function, f"{name}-{version}", path)
 
 
 SCRATCH = scratch_folder()
-PYTHONS = find_pythons()
+BUILDS = find_pythons()
+PYTHONS = BUILDS if os.environ.get("PYPERF_TEST_ALL") else one_a_version(BUILDS)

@@ -1,0 +1,74 @@
+#!/usr/bin/env python3
+"""Every build of CPython that is here: static, shared, stripped, debug, free-threaded, with the JIT."""
+import collections
+import json
+import subprocess
+
+import live
+from live import check
+
+EDGES = live.WORKLOADS / "edges.py"
+
+# Prints {qualname: [lines]} of the file that it is given, as this interpreter compiles it.
+LINES = """
+import dis, json, sys
+def walk(code, found):
+    name = getattr(code, "co_qualname", code.co_name)
+    lines = code.co_lines() if hasattr(code, "co_lines") else ((0, 0, line) for _, line in dis.findlinestarts(code))
+    found.setdefault(name, {code.co_firstlineno}).update(line or 0 for _, _, line in lines)
+    for constant in code.co_consts:
+        if hasattr(constant, "co_firstlineno"):
+            walk(constant, found)
+found = {}
+with open(sys.argv[1], "rb") as file:
+    walk(compile(file.read(), sys.argv[1], "exec", dont_inherit=True), found)
+print(json.dumps({name: sorted(lines) for name, lines in found.items()}))
+"""
+
+
+def shares(python, **env):
+    """Records the program, checks each of its rows; shares of the event by native file."""
+    answer = subprocess.run([python, "-c", LINES, EDGES], capture_output=True, text=True, check=True)
+    known = json.loads(answer.stdout)
+    recording = live.Recording([python, EDGES, 2], "-e", "cpu-clock:u", "-F", 1999, env=env)
+    report = recording.report()
+    event = report["events"][0]["name"]
+    samples = report["samples"]
+    rows = [row for row in report["lines"] if row["file"] == str(EDGES)]
+    for row in rows:
+        check(row["line"] in known.get(row["function"], ()), row["function"], "has no line", row["line"])
+    names = {row["function"] for row in rows}
+    check({"leaf", "even", "numbers", "joined"} <= names, "only", names)
+    check(samples["total"] > 300 and samples["lost"] == 0, samples)
+    # What runs before the interpreter does is among them.
+    share = samples["python_lines"] / samples["total"]
+    check(share > 0.9, f"only {share:.2%} of", samples, "have lines")
+    native = collections.Counter()
+    for function in report["functions"]:
+        if function["kind"] != "python":
+            native[function["file"]] += function["events"][event]["self"]
+    return f"{share:.1%} of {samples['total']} samples, {len(rows)} lines", native
+
+
+@live.test_each_other_build
+def lines_of(python):
+    return shares(python)[0]
+
+
+@live.test
+def lines_with_jit():
+    """Where the JIT runs, its code is its function's: the frames say so, its addresses do not."""
+    ask = "import sys; sys.exit(not (hasattr(sys, '_jit') and sys._jit.is_available()))"
+    pythons = {name: p for name, p in live.BUILDS.items() if subprocess.run([p, "-c", ask]).returncode == 0}
+    if not pythons:
+        raise live.Skip("no CPython with a JIT here")
+    told = []
+    for name, python in pythons.items():
+        text, native = shares(python, PYTHON_JIT="1")
+        check(native["[anon]"] < 0.02, f"{native['[anon]']:.2%} in code without a file")
+        told.append(f"{name}: {text}, {native['[anon]']:.2%} in code without a file")
+    return "; ".join(told)
+
+
+if __name__ == "__main__":
+    live.run()

@@ -49,7 +49,7 @@ const struct poptOption record_options[] = {
 	{"call-graph", '\0', POPT_ARG_STRING, &given.call_graph, 0,
 	 "native and kernel callers: fp (default) or none", "MODE"},
 	{"python", '\0', POPT_ARG_STRING, &given.python, 0,
-	 "Python frames: auto (default), bpf, trampoline or off", "ENGINE"},
+	 "Python frames: auto (default), bpf, stop, trampoline or off", "ENGINE"},
 	{"mmap-pages", 'm', POPT_ARG_STRING, &given.pages, 0,
 	 "ring buffer of each CPU, in pages or with K, M, G (default: 512)", "PAGES"},
 	{"compression-level", 'z', POPT_ARG_INT, &given.zstd_level, 0,
@@ -66,11 +66,9 @@ struct word {
 	int value;
 };
 static const struct word python_words[] = {
-	{"auto", RECORDER_PYTHON_AUTO},
-	{"bpf", RECORDER_PYTHON_BPF},
-	{"trampoline", RECORDER_PYTHON_TRAMPOLINE},
-	{"off", RECORDER_PYTHON_OFF},
-	{0},
+	{"auto", RECORDER_PYTHON_AUTO}, {"bpf", RECORDER_PYTHON_BPF},
+	{"stop", RECORDER_PYTHON_STOP}, {"trampoline", RECORDER_PYTHON_TRAMPOLINE},
+	{"off", RECORDER_PYTHON_OFF},	{0},
 };
 static const struct word call_graph_words[] = {{"fp", 1}, {"none", 0}, {0}};
 
@@ -183,7 +181,8 @@ static int set_options(const struct command *command, struct recorder_options *o
 	options->callchain = given.fp || value;
 	value = RECORDER_PYTHON_AUTO;
 	if (given.python && find_word(python_words, given.python, &value) < 0)
-		return command_usage(command, "--python is auto, bpf, trampoline or off, not '%s'",
+		return command_usage(command,
+				     "--python is auto, bpf, stop, trampoline or off, not '%s'",
 				     given.python);
 	options->python = (enum recorder_python)value;
 	if (given.pages && parse_pages(given.pages, &options->pages) < 0)
@@ -345,6 +344,18 @@ static void say_what_happened(const struct session *session, const char *name,
 		 options->python != RECORDER_PYTHON_OFF)
 		log_info("no CPython was found in what ran: the recording has native functions "
 			 "only");
+	if (result->rate_cut >= 1.05)
+		log_warn("sampled %.1f times more seldom than asked for: stopping threads more "
+			 "often "
+			 "would have slowed the program by more than 10%%",
+			 result->rate_cut);
+	if (result->not_sampled)
+		log_warn("%llu threads were not sampled: too many files are open (ulimit -n)",
+			 (unsigned long long)result->not_sampled);
+	if (result->not_stopped)
+		log_info("%llu samples have no Python frames, since their thread could not be "
+			 "stopped for them",
+			 (unsigned long long)result->not_stopped);
 	if (result->lost)
 		log_warn("%llu records were lost: a larger -m or a lower -F avoids it",
 			 (unsigned long long)result->lost);
@@ -421,7 +432,7 @@ static int record(const struct recorder_options *options, struct recorder_target
 		command_fail(&err);
 		return status == ERR_NOT_FOUND ? 127 : 126;
 	}
-	status = recorder_new(&recorder, options, &err);
+	status = recorder_new(&recorder, options, target, &err);
 	if (!status && options->command)
 		status = child_hold(&child, options->command, recorder_environment(recorder), &err);
 	if (!status && target->kind == RECORDER_COMMAND) {

@@ -24,7 +24,7 @@ _pyperf_options() { # COMMAND
 # The words of an option that takes one of a few; fails where it takes something else.
 _pyperf_words() { # COMMAND OPTION
 	case $1:$2 in
-	record:--python) echo "auto bpf trampoline off" ;;
+	record:--python) echo "auto bpf stop trampoline off" ;;
 	record:--call-graph) echo "fp none" ;;
 	record:-e | record:--event)
 		echo "cycles instructions cache-references cache-misses branches branch-misses cpu-clock" \

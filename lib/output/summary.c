@@ -21,6 +21,8 @@ static const struct loss losses[] = {
 	 "record with larger buffers (-m) or less often (-F)"},
 	{LOSS(unresolved_code), false, "sample ran Python code that could not be read",
 	 "samples ran Python code that could not be read", "their functions have no name"},
+	{LOSS(not_stopped), false, "sample's thread could not be stopped to read its Python frames",
+	 "samples' threads could not be stopped to read their Python frames", NULL},
 	{LOSS(faulted), true, "Python stack ends early: memory was not readable at the sample",
 	 "Python stacks end early: memory was not readable at the sample", NULL},
 	{LOSS(truncated), true, "Python stack is deeper than is recorded",
@@ -85,11 +87,22 @@ static void put_python(FILE *out, const struct profile_summary *summary)
 		fputs("   no Python frames", out);
 }
 
-static void put_event(FILE *out, const struct profile_event *event, const char *name)
+/* Weights are right all the same: each sample says what period it stands for. */
+static void put_rate(FILE *out, double frequency, double cut)
+{
+	if (cut >= 1.05)
+		fprintf(out,
+			" at %.0f Hz, of %.0f asked for: stopping threads more often slows them",
+			frequency / cut, frequency);
+	else
+		fprintf(out, " at %.0f Hz", frequency);
+}
+
+static void put_event(FILE *out, const struct profile_event *event, double cut, const char *name)
 {
 	put(out, name);
 	if (event->frequency > 0)
-		fprintf(out, " at %.0f Hz", event->frequency);
+		put_rate(out, event->frequency, cut);
 	else if (event->period) {
 		fputs(" every ", out);
 		put_count(out, event->period);
@@ -126,7 +139,8 @@ void summary_head(FILE *out, const struct report *report, const struct names *na
 	fputc('\n', out);
 	for (uint32_t i = 0; i < profile_event_count(report->profile); i++)
 		if (profile_event(report->profile, i)->sampled)
-			put_event(out, profile_event(report->profile, i), names_event(names, i));
+			put_event(out, profile_event(report->profile, i), summary->rate_cut,
+				  names_event(names, i));
 	if (report->filter) {
 		uint64_t shown = 0;
 

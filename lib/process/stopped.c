@@ -31,7 +31,7 @@ static bool wait_stop(pid_t tid, int *status)
 	return false;
 }
 
-static bool read_thread_pointer(pid_t tid, uint64_t *pointer)
+bool stopped_thread_pointer(pid_t tid, uint64_t *pointer)
 {
 	const struct arch *arch = arch_host();
 	unsigned char regs[1024];
@@ -60,7 +60,7 @@ int stopped_hold(struct stopped *stopped, pid_t tid, struct err *err)
 	/* A signal on its way comes first, as a stop of its own. */
 	if (status >> 16 != PTRACE_EVENT_STOP)
 		stopped->signal = WSTOPSIG(status);
-	if (!read_thread_pointer(tid, &stopped->thread_pointer)) {
+	if (!stopped_thread_pointer(tid, &stopped->thread_pointer)) {
 		stopped_release(stopped);
 		return err_set(err, ERR_UNSUPPORTED, "cannot read the registers of thread %d",
 			       (int)tid);

@@ -3,6 +3,7 @@
 
 #include "base/err.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -22,5 +23,8 @@ struct stopped {
  * where it is gone; ERR_UNSUPPORTED where it does not stop (an uninterruptible wait). */
 int stopped_hold(struct stopped *stopped, pid_t tid, struct err *err);
 void stopped_release(struct stopped *stopped);
+
+/* The thread pointer of a thread that is held, by whatever means of ptrace. */
+bool stopped_thread_pointer(pid_t tid, uint64_t *pointer);
 
 #endif

@@ -84,6 +84,7 @@ struct profile_summary {
 	uint64_t truncated;		/* Python stacks cut at the root end */
 	uint64_t faulted;		/* Python stacks cut by unreadable memory */
 	uint64_t unresolved_code;	/* samples with a code object that could not be read */
+	uint64_t not_stopped;		/* samples whose thread could not be stopped for frames */
 	uint64_t dropped_native;	/* samples whose native chain was cut (no frame pointers) */
 	uint64_t malformed;		/* records left out because they break their layout */
 	uint64_t jit_skipped;		/* lines of perf maps and records of jitdumps, likewise */
@@ -92,9 +93,10 @@ struct profile_summary {
 	const char *loss;		/* what a broken file lost; NULL */
 	const char *command;		/* the profiled command; NULL where not known */
 	const char *python_version;	/* "CPython 3.12.1", several joined by ", "; NULL */
-	const char *engine;		/* "bpf", "trampoline", "off"; NULL */
-	uint32_t threads;		/* that were sampled */
-	uint32_t mismatched_objects;	/* files on this machine that are another build */
+	const char *engine;		/* "bpf", "stop", "trampoline", "off"; NULL */
+	double rate_cut;	     /* sampled so many times more seldom than asked for; 0: no */
+	uint32_t threads;	     /* that were sampled */
+	uint32_t mismatched_objects; /* files on this machine that are another build */
 };
 
 struct profile;

@@ -82,6 +82,10 @@ static int read_json(struct profile *profile, struct bytes text, struct err *err
 	if (rc == 0)
 		rc = keep(profile, json_string_value(json_object_get(meta, "engine")),
 			  &summary->engine, err);
+	summary->rate_cut = json_number_value(json_object_get(meta, "rate_cut"));
+	if (json_integer_value(json_object_get(meta, "not_stopped")) > 0)
+		summary->not_stopped = (uint64_t)json_integer_value(
+			json_object_get(meta, "not_stopped"));
 	lost = json_integer_value(json_object_get(meta, "lost"));
 	if (lost > 0)
 		profile->meta_lost = (uint64_t)lost;

@@ -117,7 +117,7 @@ static void resolve(struct attach *attach, uint32_t tid, uint64_t id)
 
 	if (!attached || !attached->in_doubt)
 		return;
-	own = attached->place + channels->len * channels->sampled;
+	own = attached->place + channels->len * channels->opened;
 	end = own + channels->len;
 	for (; own < end; own++)
 		if (channels->open.items[own].id == id)

@@ -47,6 +47,25 @@ void attr_sampled(struct perf_event_attr *attr, const struct event_spec *spec,
 	attr->enable_on_exec = spec->leader && kind == RECORDER_COMMAND && options->delay_ms == 0;
 }
 
+void attr_stopping(struct perf_event_attr *attr, uint64_t cookie)
+{
+	attr->inherit = 0;
+	attr->enable_on_exec = 0;
+	if (is_tracepoint(attr))
+		return;
+	attr->sigtrap = 1;
+	attr->remove_on_exec = 1; /* the kernel insists: another program is not to get the signal */
+	attr->sig_data = cookie;
+}
+
+void attr_apart(struct perf_event_attr *attr)
+{
+	attr->inherit = 0;
+	attr->enable_on_exec = 0;
+	attr->disabled = 1;
+	attr->exclude_kernel = 1;
+}
+
 void attr_sideband(struct perf_event_attr *attr, enum recorder_target_kind kind)
 {
 	memset(attr, 0, sizeof(*attr));

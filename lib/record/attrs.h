@@ -14,6 +14,11 @@
  * exec. */
 void attr_sampled(struct perf_event_attr *attr, const struct event_spec *spec,
 		  const struct recorder_options *options, enum recorder_target_kind kind);
+/* Makes an event that is sampled one that stops its thread at each sample: it is that thread's
+ * alone, and off. (Tracepoints do not stop.) */
+void attr_stopping(struct perf_event_attr *attr, uint64_t cookie);
+/* Makes an event one that is never to count: for its id. */
+void attr_apart(struct perf_event_attr *attr);
 /* Maps, names, forks and exits, in a ring of its own that wakes the reader at once. */
 void attr_sideband(struct perf_event_attr *attr, enum recorder_target_kind kind);
 /* Owns a ring that others write to, which wakes its reader every `watermark` bytes. It is opened

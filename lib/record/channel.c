@@ -80,8 +80,10 @@ int channels_event(const struct channels *channels, uint64_t id, bool *late)
 {
 	const uint64_t *value = map_get(&channels->event_by_id, id);
 
-	if (!value)
-		return -1;
+	if (!value) {
+		*late = true;
+		return pythons_event(channels->pythons, id);
+	}
 	*late = *value & LATE_ID;
 	return (int)(*value & ~LATE_ID);
 }
@@ -93,6 +95,7 @@ static int make_events(struct channels *channels, struct err *err)
 	int leader = 0;
 
 	channels->sampled = list->len;
+	channels->opened = pythons_open_events(channels->pythons) ? 0 : list->len;
 	channels->event_count = list->len + 1 + pythons_walk(channels->pythons);
 	channels->events = calloc(channels->event_count, sizeof(*channels->events));
 	if (!channels->events)
@@ -180,7 +183,7 @@ static int open_sampled(struct channels *channels, pid_t tid, struct err *err)
 	int ret = fds ? 0 : err_nomem(err);
 
 	for (size_t c = 0; !ret && c < channels->len; c++)
-		for (size_t i = 0; !ret && i < channels->sampled; i++) {
+		for (size_t i = 0; !ret && i < channels->opened; i++) {
 			int leader = channels->events[i].leader;
 
 			ret = open_event(channels, &channels->items[c], i, tid,
@@ -231,7 +234,7 @@ static void close_group(struct channels *channels, size_t place)
 
 void channels_close_task(struct channels *channels, size_t place)
 {
-	size_t count = channels->len * channels->sampled;
+	size_t count = channels->len * channels->opened;
 
 	for (size_t i = count; i-- > 0;)
 		if (place + i < channels->open.len && channels->open.items[place + i].fd >= 0)
@@ -288,6 +291,24 @@ static int open_tracepoints(struct channels *channels, struct err *err)
 		ret = *fd < 0 ? open_error(event->name, &attr, *fd, err)
 			      : pythons_attach(channels->pythons, *fd, true, err);
 	}
+	return ret;
+}
+
+/* An id under which an event is in the file that others open, or that nobody does: the kernel gives
+ * no id twice. */
+static int file_id(struct channels *channels, size_t index, struct err *err)
+{
+	struct data_event *event = &channels->events[index];
+	struct perf_event_attr attr = event->attr;
+	uint64_t id;
+	int fd, ret;
+
+	attr_apart(&attr);
+	fd = open_fd(&attr, 0, -1, -1);
+	if (fd < 0)
+		return open_error(event->name, &attr, fd, err);
+	ret = add_id(channels, index, fd, &id, err);
+	close(fd);
 	return ret;
 }
 
@@ -385,10 +406,13 @@ int channels_open(struct channels *channels, const struct recorder_options *opti
 	vec_fini(&online);
 	if (!ret)
 		ret = make_events(channels, err);
-	for (size_t i = 0; !ret && pythons_walk(pythons) && i < channels->len; i++)
+	for (size_t i = 0; !ret && pythons_need_output(pythons) && i < channels->len; i++)
 		ret = open_python(channels, &channels->items[i], err);
-	if (!ret && pythons_walk(pythons))
+	if (!ret && pythons_walk(pythons) && !pythons_open_events(pythons))
 		ret = open_tracepoints(channels, err);
+	for (size_t i = 0; !ret && pythons_open_events(pythons) && i < channels->event_count; i++)
+		if (i != channels->sampled)
+			ret = file_id(channels, i, err);
 	if (ret)
 		channels_close(channels);
 	return ret;
@@ -426,5 +450,6 @@ int channels_enable(struct channels *channels, bool on, struct err *err)
 	channels->counting = on;
 	for (int i = 0; !ret && i < (inherited && on ? SWITCHES : 1); i++)
 		ret = switch_events(channels, 0, on, err);
+	pythons_enable(channels->pythons, on);
 	return ret;
 }

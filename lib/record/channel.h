@@ -46,6 +46,7 @@ struct channels {
 	 * there is a walker) Python frames. ids belong to the channels. */
 	struct data_event *events;
 	size_t event_count, sampled;
+	size_t opened;	   /* sampled events that are opened here: all, or none */
 	size_t ring_bytes; /* of one CPU's samples ring */
 	struct map event_by_id;
 	struct doubt doubt;

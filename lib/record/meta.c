@@ -10,13 +10,6 @@
 #include <time.h>
 #include <unistd.h>
 
-static const char *const engine_names[] = {
-	[RECORDER_PYTHON_AUTO] = "auto",
-	[RECORDER_PYTHON_BPF] = "bpf",
-	[RECORDER_PYTHON_TRAMPOLINE] = "trampoline",
-	[RECORDER_PYTHON_OFF] = "off",
-};
-
 /* A string that is no UTF-8 goes through Latin-1, so that nothing is lost silently. */
 static json_t *text(const char *bytes)
 {
@@ -84,7 +77,7 @@ int meta_store(struct data_writer *writer, const struct recorder_options *option
 	if (result->target[0])
 		json_object_set_new(root, "target", text(result->target));
 	json_object_set_new(root, "argv", texts(options->command));
-	json_object_set_new(root, "engine", text(engine_names[engine]));
+	json_object_set_new(root, "engine", text(pythons_engine_name(engine)));
 	json_object_set_new(root, "pythons", pythons_array);
 	json_object_set_new(root, "events", events);
 	json_object_set_new(root, "samples", json_integer((json_int_t)result->samples));
@@ -92,6 +85,11 @@ int meta_store(struct data_writer *writer, const struct recorder_options *option
 	json_object_set_new(root, "duration_ns", json_integer((json_int_t)result->duration_ns));
 	json_object_set_new(root, "code_unread", json_integer((json_int_t)stats.code_unread));
 	json_object_set_new(root, "walks_faulted", json_integer((json_int_t)stats.walks_faulted));
+	if (stats.engine.rate_cut > 1)
+		json_object_set_new(root, "rate_cut", json_real(stats.engine.rate_cut));
+	if (stats.engine.not_stopped)
+		json_object_set_new(root, "not_stopped",
+				    json_integer((json_int_t)stats.engine.not_stopped));
 	if (exit_status >= 0)
 		json_object_set_new(root, "exit_status", json_integer(exit_status));
 	dump = json_dumps(root, JSON_COMPACT);

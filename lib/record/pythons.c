@@ -5,11 +5,11 @@
 #include "base/map.h"
 #include "base/vec.h"
 #include "perfmap/code.h"
-#include "perfmap/engine.h"
 #include "perfmap/frames.h"
 #include "perfmap/runtime.h"
 #include "perfmap/source.h"
 #include "process/proc.h"
+#include "record/engine.h"
 #include "record/jits.h"
 
 #include <limits.h>
@@ -39,7 +39,8 @@ struct interpreter {
 
 struct pythons {
 	const struct roots *roots;
-	struct py_engine *engine;
+	const struct engine_ops *ops;
+	struct engine *engine;
 	struct runtime_cache *runtimes;
 	struct intern strings;
 	struct py_codes *codes;
@@ -59,94 +60,100 @@ struct pythons {
 	uint32_t last_lineage;
 };
 
-/* The engines, best first; `auto` takes the first that opens. */
-static int open_bpf(struct pythons *pythons, struct err *err)
-{
-	return py_engine_open(&pythons->engine, err);
-}
-
-static int open_nothing(struct pythons *pythons, struct err *err)
-{
-	return 0;
-}
-
-static const struct {
-	enum recorder_python python;
-	const char *name;
-	bool lines; /* not functions only */
-	int (*open)(struct pythons *pythons, struct err *err);
-} engines[] = {
-	{RECORDER_PYTHON_BPF, "bpf", true, open_bpf},
-	{RECORDER_PYTHON_TRAMPOLINE, "trampoline", false, open_nothing},
-	{RECORDER_PYTHON_OFF, "off", false, open_nothing},
+/* Best first; `auto` takes the first that opens. */
+static const struct engine_ops *const engines[] = {
+	&engine_bpf,
+	&engine_stop,
+	&engine_trampoline,
+	&engine_off,
 };
 
 #define ENGINES (sizeof(engines) / sizeof(engines[0]))
 
-const char *pythons_engine_name(enum recorder_python python)
+static const struct engine_ops *find_engine(enum recorder_python python)
 {
 	for (size_t i = 0; i < ENGINES; i++)
-		if (engines[i].python == python)
-			return engines[i].name;
-	return "auto";
+		if (engines[i]->python == python)
+			return engines[i];
+	return NULL;
+}
+
+const char *pythons_engine_name(enum recorder_python python)
+{
+	const struct engine_ops *ops = find_engine(python);
+
+	return ops ? ops->name : "auto";
 }
 
 bool pythons_engine_has_lines(enum recorder_python python)
 {
-	for (size_t i = 0; i < ENGINES; i++)
-		if (engines[i].python == python)
-			return engines[i].lines;
-	return false;
+	const struct engine_ops *ops = find_engine(python);
+
+	return ops && ops->walks;
 }
 
 int pythons_choose(enum recorder_python *python,
 		   void (*refused)(const char *engine, const struct err *why, void *ctx), void *ctx,
 		   struct err *err)
 {
+	static const struct recorder_target command = {.kind = RECORDER_COMMAND};
+
 	for (size_t i = 0; i < ENGINES; i++) {
 		struct pythons *pythons = NULL;
 		struct err why = {0};
 		int ret;
 
-		*python = engines[i].python;
-		ret = pythons_new(&pythons, python, NULL, &why);
+		*python = engines[i]->python;
+		ret = pythons_new(&pythons, python, &command, NULL, &why);
 		pythons_free(pythons);
 		if (!ret)
 			return 0;
-		refused(engines[i].name, &why, ctx);
+		refused(engines[i]->name, &why, ctx);
 	}
 	return err_set(err, ERR_FAILED, "no engine for Python frames");
 }
 
-static int open_engine(struct pythons *pythons, enum recorder_python *python, struct err *err)
+/* One line says what was taken in place of what, and why. */
+static void say_fallback(const struct engine_ops *taken, const struct strbuf *refused)
 {
-	bool any = *python == RECORDER_PYTHON_AUTO;
+	if (!refused->len)
+		return;
+	log_info("Python frames by --python=%s: %s", taken->name, strbuf_text(refused));
+}
 
-	for (size_t i = 0; i < ENGINES; i++) {
+static int open_engine(struct pythons *pythons, enum recorder_python *python,
+		       const struct recorder_target *target, struct err *err)
+{
+	struct strbuf refused = {0};
+	int ret = ERR_FAILED;
+
+	for (size_t i = 0; ret && i < ENGINES; i++) {
+		const struct engine_ops *ops = engines[i];
 		struct err why = {0};
 
-		if (!any && engines[i].python != *python)
+		if (*python != RECORDER_PYTHON_AUTO && ops->python != *python)
 			continue;
-		if (engines[i].open(pythons, &why) == 0) {
-			*python = engines[i].python;
-			if (*python == RECORDER_PYTHON_TRAMPOLINE)
-				log_info("Python functions come from the perf trampolines of "
-					 "CPython 3.12 and later, where it was built with frame "
-					 "pointers");
-			return 0;
-		}
-		if (!any) {
+		ret = ops->open(&pythons->engine, target, &why);
+		if (ret && *python != RECORDER_PYTHON_AUTO) {
 			if (err)
 				*err = why;
-			return why.code;
+			break;
 		}
-		log_info("no Python lines: %s%s%s", why.text, why.hint[0] ? "; " : "", why.hint);
+		if (ret) {
+			strbuf_printf(&refused, "%s%s%s%s", refused.len ? "; " : "", why.text,
+				      why.hint[0] ? "; " : "", why.hint);
+			continue;
+		}
+		pythons->ops = ops;
+		*python = ops->python;
+		say_fallback(ops, &refused);
 	}
-	return err_set(err, ERR_FAILED, "no engine for Python frames");
+	strbuf_fini(&refused);
+	return ret;
 }
 
-int pythons_new(struct pythons **result, enum recorder_python *python, const struct roots *roots,
-		struct err *err)
+int pythons_new(struct pythons **result, enum recorder_python *python,
+		const struct recorder_target *target, const struct roots *roots, struct err *err)
 {
 	struct pythons *pythons = calloc(1, sizeof(*pythons));
 	int ret;
@@ -160,7 +167,7 @@ int pythons_new(struct pythons **result, enum recorder_python *python, const str
 	if (!pythons->codes || !pythons->runtimes)
 		ret = err_nomem(err);
 	else
-		ret = open_engine(pythons, python, err);
+		ret = open_engine(pythons, python, target, err);
 	if (ret) {
 		pythons_free(pythons);
 		return ret;
@@ -173,7 +180,8 @@ void pythons_free(struct pythons *pythons)
 {
 	if (!pythons)
 		return;
-	py_engine_close(pythons->engine);
+	if (pythons->engine)
+		pythons->ops->close(pythons->engine);
 	runtime_cache_free(pythons->runtimes);
 	py_codes_free(pythons->codes);
 	intern_fini(&pythons->strings);
@@ -188,17 +196,64 @@ void pythons_free(struct pythons *pythons)
 
 bool pythons_walk(const struct pythons *pythons)
 {
-	return pythons->engine != NULL;
+	return pythons->ops->walks;
+}
+
+bool pythons_open_events(const struct pythons *pythons)
+{
+	return pythons->ops->start;
+}
+
+bool pythons_need_output(const struct pythons *pythons)
+{
+	return pythons->ops->output;
 }
 
 int pythons_output(struct pythons *pythons, int cpu, int fd, struct err *err)
 {
-	return py_engine_set_output(pythons->engine, cpu, fd, err);
+	return pythons->ops->output(pythons->engine, cpu, fd, err);
 }
 
 int pythons_attach(struct pythons *pythons, int fd, bool tracepoint, struct err *err)
 {
-	return pythons->engine ? py_engine_attach(pythons->engine, fd, tracepoint, err) : 0;
+	return pythons->ops->attach ? pythons->ops->attach(pythons->engine, fd, tracepoint, err)
+				    : 0;
+}
+
+int pythons_start(struct pythons *pythons, const struct channels *channels, struct err *err)
+{
+	return pythons->ops->start ? pythons->ops->start(pythons->engine, channels, err) : 0;
+}
+
+void pythons_enable(struct pythons *pythons, bool on)
+{
+	if (pythons->ops->enable)
+		pythons->ops->enable(pythons->engine, on);
+}
+
+void pythons_finish(struct pythons *pythons)
+{
+	if (pythons->ops->finish)
+		pythons->ops->finish(pythons->engine);
+}
+
+int pythons_event(const struct pythons *pythons, uint64_t id)
+{
+	return pythons->ops->event ? pythons->ops->event(pythons->engine, id) : -1;
+}
+
+enum engine_frames pythons_frames(struct pythons *pythons, uint32_t tid, uint64_t time, bool urgent,
+				  struct bytes *frames)
+{
+	if (!pythons->ops->frames)
+		return ENGINE_AS_IT_IS;
+	return pythons->ops->frames(pythons->engine, tid, time, urgent, frames);
+}
+
+void pythons_round(struct pythons *pythons)
+{
+	if (pythons->ops->round)
+		pythons->ops->round(pythons->engine);
 }
 
 static struct tracked *find(struct pythons *pythons, pid_t pid)
@@ -264,7 +319,7 @@ static void note_interpreter(struct pythons *pythons, const struct runtime_info 
 		if (strcmp(pythons->interpreters.items[i].path, info->path) == 0 &&
 		    strcmp(pythons->interpreters.items[i].version, version) == 0)
 			return;
-	if (!info->supported && pythons->engine)
+	if (!info->supported && pythons->ops->walks)
 		log_warn("no Python frames: %s", why);
 	interpreter = vec_push(&pythons->interpreters);
 	if (!interpreter)
@@ -298,7 +353,7 @@ static void look(struct pythons *pythons, struct tracked *tracked)
 	tracked->state = WALKED;
 	pythons->stats.found++;
 	if (pythons->engine &&
-	    py_engine_add_process(pythons->engine, tracked->pid, &tracked->process, &err) < 0)
+	    pythons->ops->add_process(pythons->engine, tracked->pid, &tracked->process, &err) < 0)
 		log_warn("process %d has no Python frames: %s", (int)tracked->pid, err.text);
 }
 
@@ -389,45 +444,66 @@ void pythons_code(struct pythons *pythons, struct bytes raw)
 
 int pythons_request_fd(const struct pythons *pythons)
 {
-	return pythons->engine ? py_engine_request_fd(pythons->engine) : -1;
+	return pythons->ops->request_fd ? pythons->ops->request_fd(pythons->engine) : -1;
 }
 
-static void answer(const struct py_code_request *request, void *ctx)
+/* What was read from here, and not sent by the walker, goes into the section. */
+static void keep_code(struct pythons *pythons, pid_t pid, uint32_t lineage, uint64_t code,
+		      uint32_t fingerprint)
 {
-	struct pythons *pythons = ctx;
-	const struct tracked *tracked = find(pythons, (pid_t)request->pid);
-	struct memory_process live;
-	struct err err = {0};
-	int ret = ERR_NOT_FOUND, index;
+	int index = py_codes_find(pythons->codes, lineage, code, fingerprint);
 
-	if (tracked) {
-		struct memory memory;
-
-		memory_process_init(&live, (pid_t)request->pid);
-		memory = memory_of_process(&live);
-		ret = py_codes_read(pythons->codes, &memory, &tracked->process.layout,
-				    request->lineage, request->code, request->fingerprint, &err);
-		memory_process_fini(&live);
-	}
-	if (ret < 0) {
-		pythons->stats.code_unread++;
-		log_debug("code object %#llx of process %u was not read: %s",
-			  (unsigned long long)request->code, request->pid, err.text);
-		return;
-	}
-	index = py_codes_find(pythons->codes, request->lineage, request->code,
-			      request->fingerprint);
 	if (index < 0)
 		return;
-	note_origin(pythons, index, request->pid);
+	note_origin(pythons, index, (uint32_t)pid);
 	if (cover_all(pythons))
 		pythons->read_here.items[index] = 1;
 }
 
+static void read_code(void *ctx, pid_t pid, uint32_t lineage, uint64_t code, uint32_t fingerprint)
+{
+	struct pythons *pythons = ctx;
+	const struct tracked *tracked = find(pythons, pid);
+	struct memory_process live;
+	struct err err = {0};
+	int ret = ERR_NOT_FOUND;
+
+	if (tracked) {
+		struct memory memory;
+
+		memory_process_init(&live, pid);
+		memory = memory_of_process(&live);
+		ret = py_codes_read(pythons->codes, &memory, &tracked->process.layout, lineage,
+				    code, fingerprint, &err);
+		memory_process_fini(&live);
+	}
+	if (ret < 0) {
+		pythons->stats.code_unread++;
+		log_debug("code object %#llx of process %d was not read: %s",
+			  (unsigned long long)code, (int)pid, err.text);
+		return;
+	}
+	keep_code(pythons, pid, lineage, code, fingerprint);
+}
+
+static void take_code(void *ctx, pid_t pid, uint32_t lineage, uint64_t code, uint32_t fingerprint,
+		      struct bytes section)
+{
+	struct pythons *pythons = ctx;
+	struct err err = {0};
+
+	if (py_codes_decode(pythons->codes, section, &err) < 0)
+		log_debug("a code object is left out: %s", err.text);
+	else
+		keep_code(pythons, pid, lineage, code, fingerprint);
+}
+
 void pythons_requests(struct pythons *pythons)
 {
-	if (pythons->engine)
-		py_engine_requests(pythons->engine, answer, pythons);
+	const struct engine_codes codes = {.read = read_code, .take = take_code, .ctx = pythons};
+
+	if (pythons->ops->requests)
+		pythons->ops->requests(pythons->engine, &codes);
 }
 
 /* Reads each source once, as the process saw it that its code was read from: its own tree where it
@@ -490,11 +566,10 @@ int pythons_store(struct pythons *pythons, struct data_writer *writer, struct er
 void pythons_stats(const struct pythons *pythons, struct pythons_stats *stats)
 {
 	*stats = pythons->stats;
-	if (pythons->engine) {
-		struct py_engine_stats engine;
-
-		py_engine_stats(pythons->engine, &engine);
-		stats->walks_faulted = engine.faults;
+	if (pythons->ops->stats) {
+		pythons->ops->stats(pythons->engine, &stats->engine);
+		stats->walks_faulted = stats->engine.faults;
+		stats->code_unread += stats->engine.code_unread;
 	}
 }
 

@@ -5,6 +5,7 @@
 #include "base/err.h"
 #include "data/writer.h"
 #include "process/roots.h"
+#include "record/engine.h"
 #include "record/recorder.h"
 
 #include <sys/types.h>
@@ -23,11 +24,13 @@ struct pythons_stats {
 	unsigned int unknown; /* of a version that the walker does not know */
 	uint64_t code_unread; /* code objects that were gone before they could be read */
 	uint64_t walks_faulted;
+	struct engine_stats engine;
 };
 
-/* *python comes back as what was chosen. `roots` is borrowed and kept up by the caller. */
-int pythons_new(struct pythons **pythons, enum recorder_python *python, const struct roots *roots,
-		struct err *err);
+/* *python comes back as what was chosen. What the target is, is known; of a command no pid. `roots`
+ * is borrowed and kept up by the caller. */
+int pythons_new(struct pythons **pythons, enum recorder_python *python,
+		const struct recorder_target *target, const struct roots *roots, struct err *err);
 void pythons_free(struct pythons *pythons);
 
 /* Which engine `auto` takes here; those before it are told with the reason. Nothing stays open. */
@@ -38,11 +41,20 @@ int pythons_choose(enum recorder_python *python,
 const char *pythons_engine_name(enum recorder_python python);
 bool pythons_engine_has_lines(enum recorder_python python);
 
-/* Does an engine walk frames? Then it needs an output on each CPU, and to be attached to every
- * sampled event. */
+/* The engine's part (engine.h). Does it walk frames? Does it open the sampled events? Else it is to
+ * be attached to each of them, and may need an output on each CPU. */
 bool pythons_walk(const struct pythons *pythons);
+bool pythons_open_events(const struct pythons *pythons);
+bool pythons_need_output(const struct pythons *pythons);
 int pythons_output(struct pythons *pythons, int cpu, int fd, struct err *err);
 int pythons_attach(struct pythons *pythons, int fd, bool tracepoint, struct err *err);
+int pythons_start(struct pythons *pythons, const struct channels *channels, struct err *err);
+void pythons_enable(struct pythons *pythons, bool on);
+void pythons_finish(struct pythons *pythons);
+int pythons_event(const struct pythons *pythons, uint64_t id);
+enum engine_frames pythons_frames(struct pythons *pythons, uint32_t tid, uint64_t time, bool urgent,
+				  struct bytes *frames);
+void pythons_round(struct pythons *pythons);
 
 /* Side-band, in the order in which it comes. `identity` stands for the content of the file that was
  * mapped: made of its build-id or of its device and inode. */

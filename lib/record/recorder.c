@@ -32,9 +32,14 @@
  * a quarter full), the walker's requests and the caller's fd. Side-band is always read first, so
  * that a process is known before its requests are answered. A round is one reading of all rings;
  * FINISHED_ROUND follows it in the file.
+ *
+ * Where an engine has yet to say which frames belong to a sample, the sample stays in its ring with
+ * all that follows. The round then is not finished: what comes later may be older than what was
+ * read from other rings.
  */
 
 #define WAIT_MS 250
+#define HELD_MS 5 /* while a sample waits for its frames */
 
 enum source_kind {
 	SOURCE_WAKE,
@@ -56,6 +61,8 @@ struct recorder {
 	struct strbuf tracing; /* formats of tracepoints */
 	struct attach attach;
 	struct strbuf renamed; /* a record with another id */
+	struct strbuf frames;  /* a record of frames that an engine gave */
+	bool held;	       /* a sample waits for its frames */
 	struct recorder_result result;
 	uint64_t started_ns;
 	uint64_t enable_ns; /* 0: counting, or by exec */
@@ -78,7 +85,8 @@ static uint64_t now_ns(void)
 	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
 }
 
-int recorder_new(struct recorder **result, const struct recorder_options *options, struct err *err)
+int recorder_new(struct recorder **result, const struct recorder_options *options,
+		 const struct recorder_target *target, struct err *err)
 {
 	struct recorder *recorder = calloc(1, sizeof(*recorder));
 	int ret;
@@ -91,7 +99,8 @@ int recorder_new(struct recorder **result, const struct recorder_options *option
 	recorder->roots = roots_new();
 	recorder->hits = recorder->roots ? hits_new(recorder->roots) : NULL;
 	if (recorder->hits)
-		ret = pythons_new(&recorder->pythons, &recorder->engine, recorder->roots, err);
+		ret = pythons_new(&recorder->pythons, &recorder->engine, target, recorder->roots,
+				  err);
 	else
 		ret = err_nomem(err);
 	if (ret) {
@@ -253,6 +262,8 @@ int recorder_open(struct recorder *recorder, const struct recorder_target *targe
 	if (!ret)
 		ret = attach_open(&recorder->attach, &recorder->channels, target, err);
 	if (!ret)
+		ret = pythons_start(recorder->pythons, &recorder->channels, err);
+	if (!ret)
 		ret = watch_all(recorder, err);
 	if (!ret)
 		ret = open_file(recorder, err);
@@ -341,30 +352,90 @@ static void on_walk(struct recorder *recorder, uint32_t *frames_before,
 		*frames_before = sample->id.tid;
 }
 
-/* False where the sample is one too many. */
-static bool on_sample(struct recorder *recorder, size_t channel,
-		      const struct perf_event_header *header, int event, uint64_t id)
+/* What becomes of a sample. */
+enum fate {
+	WRITTEN,
+	LEFT_OUT, /* it is one too many */
+	WAITS,	  /* in the ring, for its frames */
+};
+
+/* Makes frames that an engine gave a record as the walker in the kernel writes it. */
+static void make_frames(struct recorder *recorder, const struct record_sample *sample,
+			struct bytes payload)
+{
+	const struct channels *channels = &recorder->channels;
+	struct perf_event_header header = {.type = PERF_RECORD_SAMPLE,
+					   .misc = PERF_RECORD_MISC_USER};
+	struct strbuf *record = &recorder->frames;
+	uint64_t words[] = {channels->events[channels->sampled + 1].ids[0], 0, sample->id.time,
+			    sample->id.cpu};
+	/* The size that precedes the payload takes half a word: so does the padding behind it. */
+	uint32_t ids[] = {sample->id.pid, sample->id.tid};
+	uint32_t size = (uint32_t)bytes_left(&payload) + sizeof(size);
+
+	memcpy(&words[1], ids, sizeof(ids));
+	header.size = (uint16_t)(sizeof(header) + sizeof(words) + sizeof(size) + size);
+	strbuf_add(record, &header, sizeof(header));
+	strbuf_add(record, words, sizeof(words));
+	strbuf_add(record, &size, sizeof(size));
+	strbuf_add(record, payload.at, bytes_left(&payload));
+	strbuf_extend(record, sizeof(size));
+}
+
+/* False where the frames are not known yet. */
+static bool ask_for_frames(struct recorder *recorder, const struct record_sample *sample,
+			   bool urgent, bool *has_frames)
+{
+	struct bytes payload = {0};
+	enum engine_frames answer = pythons_frames(recorder->pythons, sample->id.tid,
+						   sample->id.time, urgent, &payload);
+
+	if (answer == ENGINE_WAIT) {
+		pythons_requests(recorder->pythons);
+		answer = pythons_frames(recorder->pythons, sample->id.tid, sample->id.time, urgent,
+					&payload);
+	}
+	if (answer == ENGINE_FRAMES) {
+		struct py_raw_frames frames;
+
+		memcpy(&frames, payload.at, sizeof(frames));
+		make_frames(recorder, sample, payload);
+		*has_frames = frames.count;
+	}
+	return answer != ENGINE_WAIT;
+}
+
+static enum fate on_sample(struct recorder *recorder, size_t channel,
+			   const struct perf_event_header *header, int event, uint64_t id)
 {
 	uint32_t *frames_before = &recorder->frames_before.items[channel];
+	const struct ring *ring = &recorder->channels.items[channel].samples;
+	const struct perf_event_attr *attr;
 	struct record_sample sample;
 	bool has_frames;
 
-	if (event < 0 ||
-	    !record_decode_sample(header, &recorder->channels.events[event].attr, &sample))
-		return true;
+	if (event < 0)
+		return WRITTEN;
+	attr = &recorder->channels.events[event].attr;
+	if (!record_decode_sample(header, attr, &sample))
+		return WRITTEN;
 	if ((size_t)event > recorder->channels.sampled) {
 		on_walk(recorder, frames_before, &sample);
-		return true;
+		return WRITTEN;
 	}
 	has_frames = *frames_before && *frames_before == sample.id.tid;
 	*frames_before = 0;
 	if (!channels_keep(&recorder->channels, channel, (size_t)event, sample.id.tid, id))
-		return false;
+		return LEFT_OUT;
+	if (attr->type != PERF_TYPE_TRACEPOINT &&
+	    !ask_for_frames(recorder, &sample, ring->head - ring->tail > ring->size / 2,
+			    &has_frames))
+		return WAITS;
 	recorder->result.samples++;
 	recorder->result.python += has_frames;
 	hits_sample(recorder->hits, &sample);
 	data_writer_time(recorder->writer, sample.id.time);
-	return true;
+	return WRITTEN;
 }
 
 /* Events that were opened late are in the file under their event's first id. */
@@ -385,16 +456,20 @@ rename_event(struct recorder *recorder, const struct perf_event_header *header, 
 }
 
 static int read_record(struct recorder *recorder, size_t channel,
-		       const struct perf_event_header *header, struct err *err)
+		       const struct perf_event_header *header, enum fate *fate, struct err *err)
 {
 	uint64_t id = 0;
 	bool late = false;
 	int event = -1, ret = 0;
 
+	*fate = WRITTEN;
+	strbuf_reset(&recorder->frames);
+
 	if (record_identifier(header, PERF_SAMPLE_IDENTIFIER, &id))
 		event = channels_event(&recorder->channels, id, &late);
 	if (header->type == PERF_RECORD_SAMPLE) {
-		if (!on_sample(recorder, channel, header, event, id))
+		*fate = on_sample(recorder, channel, header, event, id);
+		if (*fate != WRITTEN)
 			return 0;
 	} else {
 		ret = on_sideband(recorder, header, err);
@@ -404,19 +479,28 @@ static int read_record(struct recorder *recorder, size_t channel,
 	recorder->result.lost += record_lost(header);
 	if (ret)
 		return ret;
-	if (late)
+	if (late && event >= 0)
 		header = rename_event(recorder, header, event);
+	if (recorder->frames.len && !strbuf_failed(&recorder->frames))
+		ret = data_write(recorder->writer, recorder->frames.buf, recorder->frames.len, err);
+	if (ret)
+		return ret;
 	return data_write(recorder->writer, header, header->size, err);
 }
 
 static int read_ring(struct recorder *recorder, size_t channel, struct ring *ring, struct err *err)
 {
 	const struct perf_event_header *header;
+	enum fate fate = WRITTEN;
 	int ret = 0, corrupt = 0;
 
 	ring_begin(ring);
-	while (!ret && (header = ring_next(ring, &corrupt)))
-		ret = read_record(recorder, channel, header, err);
+	while (!ret && fate != WAITS && (header = ring_next(ring, &corrupt))) {
+		ret = read_record(recorder, channel, header, &fate, err);
+		if (fate == WAITS)
+			ring_put_back(ring, header);
+	}
+	recorder->held |= fate == WAITS;
 	ring_end(ring);
 	if (corrupt)
 		log_warn("a ring buffer held a broken record; what followed it is lost");
@@ -437,9 +521,13 @@ static int read_round(struct recorder *recorder, struct err *err)
 {
 	int ret = read_sideband(recorder, err);
 
+	recorder->held = false;
 	for (size_t i = 0; !ret && i < recorder->channels.len; i++)
 		ret = read_ring(recorder, i, &recorder->channels.items[i].samples, err);
-	return ret ? ret : data_write_round(recorder->writer, err);
+	if (ret || recorder->held)
+		return ret;
+	pythons_round(recorder->pythons);
+	return data_write_round(recorder->writer, err);
 }
 
 /* A command's exec starts its events; -D and running targets are started here. */
@@ -464,14 +552,15 @@ static int enable_when_due(struct recorder *recorder, struct err *err)
 
 static int wait_ms(const struct recorder *recorder)
 {
+	int most = recorder->held ? HELD_MS : WAIT_MS;
 	uint64_t now = now_ns();
 
 	if (!recorder->enable_ns)
-		return WAIT_MS;
+		return most;
 	if (recorder->enable_ns <= now)
 		return 0;
 	now = (recorder->enable_ns - now) / 1000000 + 1;
-	return now < WAIT_MS ? (int)now : WAIT_MS;
+	return now < (uint64_t)most ? (int)now : most;
 }
 
 static bool ended(const struct recorder *recorder)
@@ -489,13 +578,15 @@ int recorder_run(struct recorder *recorder, int wake_fd, bool (*on_wake)(void *c
 	while (!ret) {
 		struct epoll_event events[64];
 		int n = epoll_wait(recorder->epoll_fd, events, 64, wait_ms(recorder));
-		bool woken = n == 0, full = n == 0;
+		bool woken = n == 0, full = n == 0 || recorder->held;
 
 		if (n < 0 && errno != EINTR)
 			return err_sys(err, errno, "cannot wait for the ring buffers");
 		for (int i = 0; i < n; i++) {
 			woken |= (events[i].data.u64 & 0xff) == SOURCE_WAKE;
-			full |= (events[i].data.u64 & 0xff) == SOURCE_SAMPLES;
+			full |= (events[i].data.u64 & 0xff) == SOURCE_SAMPLES ||
+				((events[i].data.u64 & 0xff) == SOURCE_REQUESTS &&
+				 pythons_open_events(recorder->pythons));
 		}
 		ret = enable_when_due(recorder, err);
 		if (ret)
@@ -532,6 +623,7 @@ int recorder_close(struct recorder *recorder, int exit_status, struct recorder_r
 
 	channels_enable(&recorder->channels, false, NULL);
 	recorder->result.duration_ns = now_ns() - recorder->started_ns;
+	pythons_finish(recorder->pythons);
 	ret = read_round(recorder, err);
 	if (!ret)
 		ret = store_all(recorder, exit_status, err);
@@ -541,6 +633,9 @@ int recorder_close(struct recorder *recorder, int exit_status, struct recorder_r
 	pythons_stats(recorder->pythons, &stats);
 	recorder->result.pythons = stats.found;
 	recorder->result.unknown_pythons = stats.unknown;
+	recorder->result.not_stopped = stats.engine.not_stopped;
+	recorder->result.not_sampled = stats.engine.not_sampled;
+	recorder->result.rate_cut = stats.engine.rate_cut;
 	if (stat(recorder->options->path, &st) == 0)
 		recorder->result.bytes = (uint64_t)st.st_size;
 	*result = recorder->result;
@@ -560,6 +655,7 @@ void recorder_free(struct recorder *recorder)
 	roots_free(recorder->roots);
 	attach_fini(&recorder->attach);
 	strbuf_fini(&recorder->renamed);
+	strbuf_fini(&recorder->frames);
 	vec_fini(&recorder->frames_before);
 	strbuf_fini(&recorder->tracing);
 	for (size_t i = 0; i < recorder->ends.len; i++)

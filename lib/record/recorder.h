@@ -26,6 +26,7 @@
 enum recorder_python {
 	RECORDER_PYTHON_AUTO, /* the first that works, and says which */
 	RECORDER_PYTHON_BPF,
+	RECORDER_PYTHON_STOP,
 	RECORDER_PYTHON_TRAMPOLINE,
 	RECORDER_PYTHON_OFF,
 };
@@ -76,6 +77,10 @@ struct recorder_result {
 	uint64_t duration_ns;
 	unsigned int pythons;	      /* interpreters that were found */
 	unsigned int unknown_pythons; /* of a version that the walker does not know */
+	uint64_t not_stopped;	      /* samples whose thread could not be stopped for its frames */
+	uint64_t not_sampled;	      /* threads that could not be given events */
+	double rate_cut; /* sampled so many times more seldom than asked for, to keep the program
+			    fast; 0: no */
 };
 
 #define RECORDER_DEFAULT_PAGES 512
@@ -83,9 +88,10 @@ struct recorder_result {
 
 struct recorder;
 
-/* Chooses and loads the engine for Python frames; each fall-back is one log line. */
+/* Chooses and loads the engine for Python frames; a fall-back is one log line. Of a command the
+ * target has no task yet. */
 int recorder_new(struct recorder **recorder, const struct recorder_options *options,
-		 struct err *err);
+		 const struct recorder_target *target, struct err *err);
 /* What the target needs in its environment ("NAME=VALUE"), or NULL. */
 const char *recorder_environment(const struct recorder *recorder);
 /* Opens events, rings and the file (an older one becomes PATH.old). `target` is borrowed until

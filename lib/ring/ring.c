@@ -133,6 +133,11 @@ void ring_end(struct ring *ring)
 	__atomic_store_n(&ring->control->data_tail, ring->tail, __ATOMIC_RELEASE);
 }
 
+void ring_put_back(struct ring *ring, const struct perf_event_header *record)
+{
+	ring->tail -= record->size;
+}
+
 size_t ring_pending(const struct ring *ring)
 {
 	uint64_t head = __atomic_load_n(&ring->control->data_head, __ATOMIC_ACQUIRE);

@@ -35,6 +35,9 @@ void ring_close(struct ring *ring);
 void ring_begin(struct ring *ring);
 const struct perf_event_header *ring_next(struct ring *ring, int *corrupt);
 void ring_end(struct ring *ring);
+/* Puts back what ring_next() gave last: the batch ends before it, and the next one begins with it.
+ */
+void ring_put_back(struct ring *ring, const struct perf_event_header *record);
 
 /* Bytes that wait to be read. */
 size_t ring_pending(const struct ring *ring);

@@ -161,13 +161,21 @@ def any_python():
 # Running pyperf
 
 
+# What pyperf is started through: as another user, say. And options of every recording.
+THROUGH = []
+RECORD_OPTIONS = []
+
+
 def scratch_folder():
-    return tempfile.TemporaryDirectory(prefix="pyperf-live-")
+    folder = tempfile.TemporaryDirectory(prefix="pyperf-live-")
+    if THROUGH:
+        os.chmod(folder.name, 0o777)
+    return folder
 
 
 def pyperf(*arguments, timeout=120, **kwargs):
     kwargs = {"capture_output": True, "text": True, "stdin": subprocess.DEVNULL, **kwargs}
-    return subprocess.run([PYPERF, *map(str, arguments)], timeout=timeout, **kwargs)
+    return subprocess.run([*THROUGH, PYPERF, *map(str, arguments)], timeout=timeout, **kwargs)
 
 
 def missing_permission():
@@ -183,7 +191,7 @@ class Recording:
     def __init__(self, command, *options, env=None, status=0):
         self.folder = scratch_folder()
         self.path = pathlib.Path(self.folder.name, "perf.data")
-        self.ran = pyperf("record", "-o", self.path, *options, "--", *command, env={**os.environ, **(env or {})})
+        self.ran = pyperf("record", "-o", self.path, *RECORD_OPTIONS, *options, "--", *command, env={**os.environ, **(env or {})})
         check(self.ran.returncode == status, "record ended with", self.ran.returncode, self.ran.stderr)
         self.stdout = self.ran.stdout
 

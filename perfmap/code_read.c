@@ -79,14 +79,6 @@ static int read_table(const struct memory *memory, const struct py_layout *layou
 	return place ? memory_read(memory, object + layout->bytes_data, place, size) : -1;
 }
 
-static bool is_there(const struct memory *memory, const struct py_layout *layout, uint64_t code,
-		     uint32_t fingerprint)
-{
-	uint32_t now;
-
-	return py_code_fingerprint(layout, memory, code, &now) == 0 && now == fingerprint;
-}
-
 int py_codes_read(struct py_codes *codes, const struct memory *memory,
 		  const struct py_layout *layout, uint32_t lineage, uint64_t code,
 		  uint32_t fingerprint, struct err *err)
@@ -110,7 +102,7 @@ int py_codes_read(struct py_codes *codes, const struct memory *memory,
 	struct strbuf table = {0};
 	int ret;
 
-	if (!is_there(memory, layout, code, fingerprint))
+	if (!py_code_is(layout, memory, code, fingerprint))
 		return err_set(err, ERR_NOT_FOUND, "the code object is not there any more");
 	if (memory_read(memory, code + layout->code_firstlineno, &parts.firstlineno,
 			sizeof(parts.firstlineno)))
@@ -129,7 +121,7 @@ int py_codes_read(struct py_codes *codes, const struct memory *memory,
 		parts.missing |= PY_CODE_MISSING_TABLE;
 	else
 		parts.table = bytes_of(strbuf_text(&table), table.len);
-	if (!is_there(memory, layout, code, fingerprint))
+	if (!py_code_is(layout, memory, code, fingerprint))
 		ret = err_set(err, ERR_NOT_FOUND, "the code object went away while it was read");
 	else
 		ret = py_codes_put(codes, &parts, err);

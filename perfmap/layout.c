@@ -24,9 +24,10 @@ struct version_row {
 };
 
 /* Include/cpython/unicodeobject.h, bytesobject.h; 3.12 took wstr out of strings. */
-#define OBJECTS_BEFORE_3_12                                                  \
-	.unicode_length = 16, .unicode_state = 32, .unicode_ascii_data = 48, \
-	.unicode_kind_bit = 2, .unicode_compact_data = 72, .bytes_size = 16, .bytes_data = 32
+#define OBJECTS_BEFORE_3_12                                                          \
+	.identity_strings = 1, .unicode_length = 16, .unicode_state = 32,            \
+	.unicode_ascii_data = 48, .unicode_kind_bit = 2, .unicode_compact_data = 72, \
+	.bytes_size = 16, .bytes_data = 32
 
 /* Which words tell code objects apart: what Include/cpython/code.h has of the source (counts,
  * constants, names, first line, code, tables); 3.12+ co_version. What the interpreter writes while

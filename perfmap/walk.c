@@ -41,3 +41,25 @@ int py_code_fingerprint(const struct py_layout *layout, const struct memory *mem
 	*fingerprint = walk_fingerprint(layout, &scratch);
 	return 0;
 }
+
+/* The walker in the kernel does not always read the strings: then the fingerprint is without. */
+bool py_code_is(const struct py_layout *layout, const struct memory *memory, __u64 code,
+		__u32 fingerprint)
+{
+	struct walk_scratch scratch = {0};
+	struct py_process process = {.layout = *layout, .reuse = 1};
+	struct walk walk = {.process = &process, .scratch = &scratch, .memory = memory};
+	__u64 name, filename;
+
+	if (walk_read_code(&walk, code))
+		return false;
+	name = scratch.name;
+	filename = scratch.filename;
+	for (int without = 0; without < 4; without++) {
+		scratch.name = without & 1 ? 0 : name;
+		scratch.filename = without & 2 ? 0 : filename;
+		if (walk_fingerprint(layout, &scratch) == fingerprint)
+			return true;
+	}
+	return false;
+}

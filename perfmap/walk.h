@@ -5,6 +5,8 @@
 #include "perfmap/layout.h"
 #include "process/memory.h"
 
+#include <stdbool.h>
+
 /*
  * The interpreter walker for a live process or a saved image; walk_core.h holds the one source
  * that is also built for BPF.
@@ -19,5 +21,8 @@ int py_walk(const struct py_process *process, const struct memory *memory, __u64
  * cannot be read. */
 int py_code_fingerprint(const struct py_layout *layout, const struct memory *memory, __u64 code,
 			__u32 *fingerprint);
+/* Is that still the code object that a raw frame named? */
+bool py_code_is(const struct py_layout *layout, const struct memory *memory, __u64 code,
+		__u32 fingerprint);
 
 #endif

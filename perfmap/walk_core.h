@@ -38,11 +38,13 @@
 struct walk_scratch {
 	__u64 window[WALK_WINDOW_WORDS];
 	__u64 code[WALK_CODE_WORDS];
-	__u64 low, high;  /* addresses that the window holds */
-	__u64 code_at;	  /* address of the code object whose header `code` holds; 0: none */
-	__u64 direct_tsd; /* runtime of the process whose threads hold their first block */
-	__u64 next;	  /* address of the frame to look at */
-	__u64 tstate;	  /* of the thread; 0: has none */
+	__u64 string[WALK_STRING_WORDS];
+	__u64 name, filename; /* sums of them, where they identify the code object; else 0 */
+	__u64 low, high;      /* addresses that the window holds */
+	__u64 code_at;	      /* address of the code object whose header `code` holds; 0: none */
+	__u64 direct_tsd;     /* runtime of the process whose threads hold their first block */
+	__u64 next;	      /* address of the frame to look at */
+	__u64 tstate;	      /* of the thread; 0: has none */
 	__u32 count;
 	__u32 run;    /* frames since the last shim */
 	__u32 status; /* enum py_walk_status */
@@ -137,6 +139,50 @@ static __always_inline long walk_read_frame(struct walk *walk)
 	return -1;
 }
 
+/*
+ * A sum of the string's characters, as far as they fit and lie in the page of its header. Bytes
+ * behind its end are left out, since they change with whatever lies there. Only compact strings
+ * count. 0 where it cannot be read.
+ */
+static __always_inline __u64 walk_string(struct walk *walk, __u64 object)
+{
+	const struct py_layout *layout = &walk->process->layout;
+	struct walk_scratch *scratch = walk->scratch;
+	__u64 size = 4096 - (object & 4095), data, left, sum = 1;
+	__u32 state;
+
+	if (size > sizeof(scratch->string))
+		size = sizeof(scratch->string);
+	WALK_BARRIER(size);
+	if (size > sizeof(scratch->string) || size < WALK_STRING_HEADER ||
+	    WALK_READ(walk, scratch->string, size, object))
+		return 0;
+	left = scratch->string[(layout->unicode_length >> 3) & (WALK_STRING_WORDS - 1)];
+	state = ((const __u32 *)scratch
+			 ->string)[(layout->unicode_state >> 2) & (2 * WALK_STRING_WORDS - 1)];
+	/* kind:3, compact, ascii */
+	state >>= layout->unicode_kind_bit & 31;
+	if (!(state & 1u << 3))
+		return 1;
+	left *= state & 7;
+	data = state & 1u << 4 ? layout->unicode_ascii_data : layout->unicode_compact_data;
+	if (data + left > size)
+		left = data < size ? size - data : 0;
+	data >>= 3;
+	for (int i = 0; i < WALK_IDENTITY_WORDS; i++) {
+		__u64 word = scratch->string[(data + i) & (WALK_STRING_WORDS - 1)];
+
+		if (left < 8) {
+			sum += word & ~(~0ull << 8 * left);
+			break;
+		}
+		sum = (sum + word) * 0x9e3779b97f4a7c15ull;
+		sum ^= sum >> 29;
+		left -= 8;
+	}
+	return sum | 1;
+}
+
 /* In recursion one header serves many frames: within a walk the thread stands still. */
 static __always_inline long walk_read_code(struct walk *walk, __u64 addr)
 {
@@ -150,6 +196,14 @@ static __always_inline long walk_read_code(struct walk *walk, __u64 addr)
 		size = sizeof(scratch->code);
 	if (WALK_READ(walk, scratch->code, size, addr))
 		return -1;
+	scratch->name = scratch->filename = 0;
+	if (walk->process->reuse && walk->process->layout.identity_strings) {
+		const struct py_layout *layout = &walk->process->layout;
+
+		scratch->name = walk_string(walk, walk_code_word(scratch, layout->code_name));
+		scratch->filename = walk_string(walk,
+						walk_code_word(scratch, layout->code_filename));
+	}
 	scratch->code_at = addr;
 	return 0;
 }
@@ -175,7 +229,7 @@ static __always_inline __u32 walk_fingerprint(const struct py_layout *layout,
 	a += WALK_WORD(8) * 0x8ebc6af09c88c6e3ull;
 	b += WALK_WORD(9) * 0x589965cc75374cc3ull;
 #undef WALK_WORD
-	a += b;
+	a += b + scratch->name * 0xbf58476d1ce4e5b9ull + scratch->filename;
 	a ^= a >> 32;
 	a *= 0x1d8e4e27c47d124full;
 	return (__u32)(a >> 32);

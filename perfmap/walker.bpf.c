@@ -249,6 +249,8 @@ static __always_inline void note_code(struct run *run)
 	if (slot->code == key.code && slot->fingerprint == key.fingerprint &&
 	    slot->lineage == key.lineage)
 		return;
+	if (slot->code == key.code && slot->lineage == key.lineage)
+		((struct py_process *)run->walk.process)->reuse = 1;
 	if (bpf_map_lookup_elem(&seen, &key)) {
 		*slot = key;
 		return;

@@ -16,7 +16,10 @@
 #define PY_RAW_FRAMES 0x314d5246u /* "FRM1": struct py_raw_frames */
 #define PY_RAW_CODE 0x31444f43u	  /* "COD1": struct py_raw_code */
 
-#define PY_FRAMES_MAX 1024 /* deeper stacks are cut at the root end and marked */
+/* Deeper stacks are cut at the root end and marked. All that CPython allows by itself fits (its
+ * recursion limit is 1,000); four times as many would still fit a record, but not the verifier of
+ * kernels without bpf_loop(). */
+#define PY_FRAMES_MAX 1024
 
 struct py_raw_frame {
 	__u64 code;	   /* address of the PyCodeObject */

@@ -338,6 +338,7 @@ __noinline int add_string(__u64 addr, __u64 which)
 	struct py_raw_string *string;
 	__u64 len, size, max = PY_STRING_BYTES_MAX;
 	__u32 state;
+	bool whole;
 
 	if (!scratch || which > 2)
 		return 0;
@@ -369,13 +370,14 @@ __noinline int add_string(__u64 addr, __u64 which)
 		max = PY_STRING_BYTES_MAX / 4;
 	else
 		return 0;
-	if (len > max)
+	whole = len <= max;
+	if (!whole)
 		len = max;
 	if (!add_bytes(scratch, addr, len * state, PY_STRING_BYTES_MAX))
 		return 0;
 	string->kind = state;
 	string->len = len;
-	return 1;
+	return whole; /* the rest is asked for */
 }
 
 __noinline int add_table(__u64 addr)

@@ -44,9 +44,10 @@ struct chains {
 	size_t native_count;
 	struct py_raw_frame python_frames[PYTHON_MAX];
 	size_t python_count;
+	bool python_cut; /* it has more frames than were recorded */
 	uint32_t lineage;
 	struct merge_item merged[NATIVE_MAX + PYTHON_MAX];
-	uint32_t frames[NATIVE_MAX + PYTHON_MAX];
+	uint32_t frames[NATIVE_MAX + PYTHON_MAX + 1];
 };
 
 struct chains *chains_new(struct profile *profile)
@@ -274,6 +275,7 @@ static void read_python(struct chains *chains, const void *payload)
 	struct py_raw_frames head = {0};
 
 	chains->python_count = 0;
+	chains->python_cut = false;
 	if (!payload)
 		return;
 	memcpy(&head, payload, sizeof(head));
@@ -281,6 +283,7 @@ static void read_python(struct chains *chains, const void *payload)
 	       head.count * sizeof(head.frames[0]));
 	chains->python_count = head.count;
 	chains->lineage = head.lineage;
+	chains->python_cut = head.status == PY_WALK_TRUNCATED && head.count;
 	/* What the interpreter's JIT made is its function's time, and belongs to the eval loop that
 	 * called it, which takes the frames. */
 	if (head.flags & PY_FRAMES_STATE_HELD && chains->python_count && chains->nameless[0])
@@ -326,7 +329,7 @@ static size_t merge_trampolines(struct chains *chains)
 int chains_stack(struct chains *chains, const struct chain_sample *sample, uint32_t *stack,
 		 bool *cut, struct err *err)
 {
-	size_t count, dropped = 0;
+	size_t count, total = 0, left, dropped = 0;
 
 	*cut = false;
 	if (!read_native(chains, sample, cut))
@@ -338,15 +341,24 @@ int chains_stack(struct chains *chains, const struct chain_sample *sample, uint3
 	else
 		count = merge_trampolines(chains);
 	*cut |= dropped > 0;
+	left = chains->python_count;
 	for (size_t i = 0; i < count; i++) {
 		const struct merge_item *item = &chains->merged[i];
+		uint32_t frame = item->python
+					 ? python_frame(chains, &chains->python_frames[item->index])
+					 : chains->native_frames[item->index];
 
-		chains->frames[i] = item->python ? python_frame(chains,
-								&chains->python_frames[item->index])
-						 : chains->native_frames[item->index];
-		if (chains->frames[i] == KEYED_NONE)
+		if (frame == KEYED_NONE)
 			return err_nomem(err);
+		chains->frames[total++] = frame;
+		left -= item->python;
+		if (item->python && !left && chains->python_cut) {
+			frame = profile_add_frame(chains->profile, ORIGIN_CUT, 0, 0);
+			if (frame == KEYED_NONE)
+				return err_nomem(err);
+			chains->frames[total++] = frame;
+		}
 	}
-	*stack = stacks_add(&chains->profile->stacks, chains->frames, count);
+	*stack = stacks_add(&chains->profile->stacks, chains->frames, total);
 	return *stack == STACK_NONE ? err_nomem(err) : 0;
 }

@@ -25,6 +25,9 @@ enum frame_kind {
 };
 const char *frame_kind_name(enum frame_kind kind); /* "python", "native", "kernel" */
 
+/* The Python function that stands in a stack for its callers that are deeper than is recorded. */
+#define PROFILE_CUT_NAME "[deeper Python callers]"
+
 /* Strings are ids of profile_text(). */
 struct profile_function {
 	enum frame_kind kind;

@@ -1,6 +1,7 @@
 #include "profile/store.h"
 
 #include "arch/arch.h"
+#include "base/strbuf.h"
 #include "perfmap/code.h"
 #include "perfmap/frames.h"
 #include "process/process.h"
@@ -66,6 +67,19 @@ static uint32_t add_unnamed(struct resolver *r, enum frame_kind kind, uint32_t d
 	return profile_add_function(r->profile, &key, size);
 }
 
+/* Of a string that was cut there is its beginning. */
+static uint32_t code_text(struct resolver *r, const struct py_code *code, uint32_t id, uint8_t bit)
+{
+	struct strbuf text = {0};
+
+	if (!(code->missing & bit) || !id)
+		return id;
+	strbuf_printf(&text, "%s...", profile_text(r->profile, id));
+	id = strbuf_failed(&text) ? INTERN_NONE : text_id(r, strbuf_text(&text));
+	strbuf_fini(&text);
+	return id;
+}
+
 static uint32_t resolve_code(struct resolver *r, struct frame_item *item)
 {
 	struct function_item key = {.function.kind = FRAME_PYTHON};
@@ -73,18 +87,20 @@ static uint32_t resolve_code(struct resolver *r, struct frame_item *item)
 	const struct py_code *code = index < 0 ? NULL : py_codes_get(r->profile->codes, index);
 
 	item->frame.addr = item->key.addr & PY_INSTR_MASK;
-	if (!code || (code->missing & PY_CODE_MISSING_NAME)) {
+	if (!code || ((code->missing & PY_CODE_MISSING_NAME) && !code->name)) {
 		key.function.name = key.function.qualname = text_id(r,
 								    "[unreadable Python function]");
 		item->unreadable = true;
-		if (code && !(code->missing & PY_CODE_MISSING_FILENAME))
-			key.function.file = code->filename;
+		if (code)
+			key.function.file = code_text(r, code, code->filename,
+						      PY_CODE_MISSING_FILENAME);
 		return profile_add_function(r->profile, &key, 0);
 	}
-	key.function.name = code->name;
-	key.function.qualname = code->missing & PY_CODE_MISSING_QUALNAME ? code->name
-									 : code->qualname;
-	key.function.file = code->filename;
+	key.function.name = code_text(r, code, code->name, PY_CODE_MISSING_NAME);
+	key.function.qualname = code->qualname ? code_text(r, code, code->qualname,
+							   PY_CODE_MISSING_QUALNAME)
+					       : key.function.name;
+	key.function.file = code_text(r, code, code->filename, PY_CODE_MISSING_FILENAME);
 	key.function.line = code->firstlineno;
 	if (!(item->key.addr & PY_FRAME_NO_INSTR))
 		item->frame.line = py_codes_line(r->profile->codes, index,
@@ -147,10 +163,18 @@ static uint32_t resolve_jit(struct resolver *r, struct frame_item *item)
 	return item->key.owner;
 }
 
+static uint32_t resolve_cut(struct resolver *r, struct frame_item *item)
+{
+	struct function_item key = {.function.kind = FRAME_PYTHON};
+
+	key.function.name = key.function.qualname = text_id(r, PROFILE_CUT_NAME);
+	return profile_add_function(r->profile, &key, 0);
+}
+
 static uint32_t (*const resolvers[])(struct resolver *r, struct frame_item *item) = {
 	[ORIGIN_CODE] = resolve_code,	  [ORIGIN_TRAMPOLINE] = resolve_jit,
 	[ORIGIN_JIT] = resolve_jit,	  [ORIGIN_NATIVE] = resolve_native,
-	[ORIGIN_KERNEL] = resolve_kernel,
+	[ORIGIN_KERNEL] = resolve_kernel, [ORIGIN_CUT] = resolve_cut,
 };
 
 static bool find_codes(struct resolver *r)

@@ -22,6 +22,7 @@ enum frame_origin {
 	ORIGIN_NATIVE, /* owner: dso; addr: offset in the file, or the address where dso is no file
 			*/
 	ORIGIN_KERNEL, /* owner: dso; addr: absolute */
+	ORIGIN_CUT, /* stands for the callers of a Python stack that is deeper than is recorded */
 };
 
 struct frame_key {

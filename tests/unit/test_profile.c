@@ -316,7 +316,10 @@ static void code_arrives_late_or_never(void **state)
 	summary = profile_summary(profile);
 	assert_int_equal(samples_of(profile, "[libwork.so];Work.run:105;main:12"), 1);
 	assert_int_equal(samples_of(profile, "[libwork.so];Work.run:0"), 1);
-	assert_int_equal(samples_of(profile, "[libwork.so];[unreadable Python function]:0"), 3);
+	assert_int_equal(samples_of(profile, "[libwork.so];[unreadable Python function]:0"), 2);
+	assert_int_equal(samples_of(profile, "[libwork.so];[unreadable Python function]:0;"
+					     "[deeper Python callers]:0"),
+			 1);
 	assert_int_equal(summary->python, 5);
 	assert_int_equal(summary->python_lines, 1);
 	assert_int_equal(summary->unresolved_code, 3);

@@ -1,0 +1,264 @@
+#!/usr/bin/env python3
+"""What code objects and frames can be: dropped, deep, huge, of any text; each beside what is true."""
+import collections
+import re
+import subprocess
+import sys
+
+import live
+from live import check
+
+CHURN = live.WORKLOADS / "churn.py"
+
+
+@live.test_each_python
+def no_name_outlives_its_function(python):
+    """Thousands of functions, each made where the one before was freed: by the clock, every sample
+    has the one that ran."""
+    recording = live.Recording([python, CHURN, 0.5], "-e", "cpu-clock", "-F", 4999)
+    times = {int(n): tuple(map(int, when)) for n, *when in map(str.split, recording.stdout.splitlines())}
+    counts = collections.Counter()
+    for sample in recording.script():
+        seconds, micros = re.search(r" (\d+)\.(\d{6}): ", sample.head).groups()
+        now = int(seconds) * 10**9 + int(micros) * 1000
+        for frame in sample.python:
+            counts["unread"] += frame.name == "[unreadable Python function]"
+            match = re.match(r"/(made|eval)/(\d{6})", frame.file)
+            if not match or (match[1] == "made" and frame.name == "<module>"):
+                continue
+            number = int(match[2])
+            begin, end = times[number][:2] if match[1] == "made" else times[number][2:]
+            if match[1] == "eval" and frame.name == "<module>":
+                continue
+            counts[match[1]] += 1
+            check(match[1] == "eval" or frame.name == f"f{match[2]}", frame, "has two numbers")
+            # Times are printed in microseconds.
+            check(begin - 1000 <= now <= end + 1000, frame, "was sampled at", now, "but ran from", begin, "to", end)
+    check(counts["made"] > 20 and counts["eval"] > 20, counts)
+    told = re.search(r"([\d,]+) samples? ran Python code that could not be read", recording.read("report"))
+    check(bool(told) == bool(counts["unread"]), "the report counts unread code otherwise:", told, counts)
+    return f"{len(times)} functions, {counts['made'] + counts['eval']} frames, {counts['unread']} unread"
+
+
+DEEP = """
+import sys, threading, time
+def bottom():
+    end = time.process_time() + 0.2
+    while time.process_time() < end: pass
+def down(n):
+    if n > 1: return down(n - 1)
+    bottom()
+def top(depth):
+    down(depth)
+sys.setrecursionlimit(1000000)
+threading.stack_size(256 << 20)
+for depth in 1000, 10000:
+    thread = threading.Thread(target=top, args=(depth,))
+    thread.start(); thread.join()
+"""
+
+
+@live.test_each_python
+def recursion_is_whole_or_marked(python):
+    """1,000 calls are whole. Of 10,000 the leaf end is kept, and the cut shows in script, report and
+    folded stacks."""
+    recording = live.Recording([python, "-c", DEEP], "-e", "cpu-clock:u", "-F", 999)
+    depths = collections.defaultdict(collections.Counter)
+    for sample in recording.script():
+        names = [frame.name for frame in sample.frames]
+        if "bottom" not in names:
+            continue
+        cut = "[deeper Python callers]" in names
+        check(("top" in names) != cut, names[-4:])
+        depths["cut" if cut else "whole"][names.count("down")] += 1
+    check(set(depths["whole"]) == {1000}, depths)
+    check(depths["cut"] and all(1000 < n < 1024 for n in depths["cut"]), depths)
+    report = recording.read("report", "--percent-limit", "0")
+    check("[deeper Python callers]" in report and re.search(r"Python stacks? (is|are) deeper", report), report)
+    folded = [line for line in recording.read("export", "--format", "folded").splitlines() if ";bottom" in line]
+    shown = [line for line in folded if ";[deeper Python callers];down;" in line]
+    check(shown and len(shown) < len(folded), [f[:200] for f in folded])
+    return {kind: sum(counts.values()) for kind, counts in depths.items()}
+
+
+@live.test
+def huge_functions_have_their_lines():
+    """A line table of more than 64 KiB that begins behind line 65,535."""
+    with live.scratch_folder() as folder:
+        path = f"{folder}/huge.py"
+        loop = "    for i in range(300000): x ^= i\n"
+        with open(path, "w") as file:
+            file.write("\n" * 69999 + "def huge(x):\n" + "    x += x * x - x // (x + 1)\n" * 40000 + loop + "    return x\n")
+            file.write("import time\nend = time.process_time() + 0.5\nwhile time.process_time() < end: huge(1 & 0)\n")
+        recording = live.Recording([live.any_python(), path], "-e", "cpu-clock:u", "-F", 999)
+        rows = collections.Counter()
+        for row in recording.report()["lines"]:
+            if row["function"] == "huge":
+                rows[row["line"]] += sum(event["total_samples"] for event in row["events"].values())
+        check(rows and rows.most_common(1)[0][0] == 110001, rows.most_common(5))
+        check(all(70000 <= line <= 110002 for line in rows), sorted(rows)[:3], sorted(rows)[-3:])
+        functions = {f["qualname"]: f for f in recording.report()["functions"]}
+        check(functions["huge"]["line"] == 70000, functions["huge"])
+        text = recording.read("annotate", "huge")
+        check(re.search(r"110001\s+for i in range", text), text[-2000:])
+        return f"{rows[110001]} of {sum(rows.values())}"
+
+
+MODULE = """{head}
+import time
+def {name}():
+    # {text}
+    end = time.process_time() + 0.1
+    while time.process_time() < end: text = "{text}"
+{name}()
+"""
+MODULES = (
+    ("# -*- coding: latin-1 -*-", "größe", "Käse ÿ", "latin-1"),
+    ("#!/usr/bin/python\n# vim: set fileencoding=cp1252 :", "plain", "100 €", "cp1252"),
+    ("# coding: koi8-r", "имя", "Привет", "koi8-r"),
+    ("", "名前", "日本語", "utf-8-sig"),  # with a byte order mark
+    ("", "\U00020000x", "\U0001f40d", "utf-8"),
+    ("", "n" * 3000, "long", "utf-8"),
+    ("", "名" * 900, "long and wide", "utf-8"),
+)
+
+
+@live.test
+def sources_and_names_of_any_encoding():
+    """PEP 263, byte order marks, and names that CPython stores in one, two and four bytes a letter."""
+    with live.scratch_folder() as folder:
+        for number, (head, name, text, encoding) in enumerate(MODULES):
+            with open(f"{folder}/module{number}.py", "wb") as file:
+                file.write(MODULE.format(head=head, name=name, text=text).encode(encoding))
+        with open(f"{folder}/main.py", "w") as file:
+            file.writelines(f"import module{number}\n" for number in range(len(MODULES)))
+        recording = live.Recording([live.any_python(), f"{folder}/main.py"], "-e", "cpu-clock:u", "-F", 999)
+        names = [f["qualname"] for f in recording.report()["functions"] if f["kind"] == "python"]
+        for _, name, text, _ in MODULES:
+            check(name in names, name, "is not among", names)
+            annotated = recording.read("annotate", name)
+            check(f'text = "{text}"' in annotated, annotated)
+        return f"{len(MODULES)} sources"
+
+
+CALLBACKS = """
+import ctypes, functools, sqlite3, sys, time, zlib
+
+def spin(n=3000):
+    x = 0
+    for i in range(n): x ^= i
+    return x
+def key(v): spin(); return v
+def reducer(a, b): spin(); return a
+def compare(a, b): spin(); return 0
+def adder(v): spin(); return v
+class Item:
+    def __eq__(self, other): spin(); return False
+    def __hash__(self): spin(); return 1
+    def __del__(self): spin()
+    def __getattr__(self, name): spin(); return name
+c_int_p = ctypes.POINTER(ctypes.c_int)
+compare_c = ctypes.CFUNCTYPE(ctypes.c_int, c_int_p, c_int_p)(compare)
+libc = ctypes.CDLL(None)
+values = (ctypes.c_int * 8)(*range(8))
+base = sqlite3.connect(":memory:")
+base.create_function("adder", 1, adder)
+def by_sorted(): sorted(range(8), key=key)
+def by_reduce(): functools.reduce(reducer, range(8))
+def by_ctypes(): libc.qsort(values, 8, 4, compare_c)
+def by_sqlite(): base.execute("select adder(1)").fetchall()
+def by_set(): {Item() for _ in range(4)}
+def by_getattr(): Item().anything
+end = time.process_time() + 0.3
+while time.process_time() < end:
+    by_sorted(); by_reduce(); by_ctypes(); by_sqlite(); by_set(); by_getattr()
+"""
+CALLERS = {
+    "key": {"by_sorted"}, "reducer": {"by_reduce"}, "compare": {"by_ctypes"}, "adder": {"by_sqlite"},
+    "Item.__eq__": {"by_set.<locals>.<setcomp>", "by_set"}, "Item.__hash__": {"by_set.<locals>.<setcomp>", "by_set"},
+    "Item.__getattr__": {"by_getattr"},
+}
+
+
+@live.test_each_python
+def callbacks_from_c_have_their_callers(python):
+    if subprocess.run([python, "-c", "import ctypes, sqlite3"], capture_output=True).returncode:
+        raise live.Skip("this Python has no ctypes or no sqlite3")
+    plain = {name.split(".")[-1] for callers in CALLERS.values() for name in callers}
+    seen = collections.Counter()
+    for sample in live.Recording([python, "-c", CALLBACKS], "-e", "cpu-clock:u", "-F", 1999).script():
+        names = [frame.name.split(".")[-1] for frame in sample.python]
+        for callee, callers in CALLERS.items():
+            callee = callee.split(".")[-1]
+            if callee not in names:
+                continue
+            seen[callee] += 1
+            caller = names[names.index(callee) + 1]
+            check(caller in {c.split(".")[-1] for c in callers}, callee, "is called by", names)
+            check(names[-1] == "<module>", names)
+    check(len(seen) == len(CALLERS) and plain, seen)
+    return ", ".join(f"{name} {count}" for name, count in sorted(seen.items()))
+
+
+ASYNC = """
+import asyncio, sys, time, traceback
+
+def truth():
+    # The frames that the interpreter itself shows, innermost first.
+    frame, names = sys._getframe(1), []
+    while frame:
+        names.append(frame.f_code.co_name)
+        frame = frame.f_back
+    print(" ".join(names), flush=True)
+def spin():
+    truth()
+    end = time.process_time() + 0.1
+    while time.process_time() < end: pass
+async def leaf():
+    await asyncio.sleep(0)
+    spin()
+async def middle():
+    await leaf()
+async def outer():
+    await asyncio.gather(middle(), asyncio.sleep(0))
+async def stream():
+    for i in range(2):
+        await asyncio.sleep(0)
+        spin()
+        yield i
+async def reading():
+    async for _ in stream(): pass
+def generator():
+    yield from (spin() for _ in range(1))
+async def main():
+    await outer()
+    await reading()
+    await asyncio.get_running_loop().run_in_executor(None, lambda: list(generator()))
+if sys.version_info >= (3, 7):
+    asyncio.run(main())
+else:
+    asyncio.get_running_loop = asyncio.get_event_loop
+    asyncio.get_event_loop().run_until_complete(main())
+"""
+
+
+@live.test_each_python
+def awaiting_chains_are_the_interpreters(python):
+    """Coroutines, tasks, asynchronous generators and executors: the stacks of sys._getframe()."""
+    recording = live.Recording([python, "-c", ASYNC], "-e", "cpu-clock:u", "-F", 999)
+    known = {tuple(line.split()) for line in recording.stdout.splitlines()}
+    check(len(known) >= 3, known)
+    seen = collections.Counter()
+    for sample in recording.script():
+        names = [frame.name.split(".")[-1] for frame in sample.python]
+        if "spin" not in names or "truth" in names:
+            continue
+        stack = tuple(names[names.index("spin"):])
+        check(stack in known, "sampled", stack, "but the interpreter knows", known)
+        seen[stack] += 1
+    check(set(seen) == known, "not sampled:", known - set(seen))
+    return f"{len(seen)} stacks, {sum(seen.values())} samples"
+
+
+if __name__ == "__main__":
+    sys.exit(live.run())

@@ -47,11 +47,12 @@ const struct poptOption record_options[] = {
 	 "recording (default: perf.data; an older one becomes FILE.old)", "FILE"},
 	{NULL, 'g', POPT_ARG_NONE, &given.fp, 0, "the same as --call-graph fp", NULL},
 	{"call-graph", '\0', POPT_ARG_STRING, &given.call_graph, 0,
-	 "native and kernel callers: fp (default) or none", "MODE"},
+	 "native callers: auto (default), dwarf, fp or none; dwarf,SIZE copies so many bytes",
+	 "MODE"},
 	{"python", '\0', POPT_ARG_STRING, &given.python, 0,
 	 "Python frames: auto (default), bpf, stop, trampoline or off", "ENGINE"},
 	{"mmap-pages", 'm', POPT_ARG_STRING, &given.pages, 0,
-	 "ring buffer of each CPU, in pages or with K, M, G (default: 512)", "PAGES"},
+	 "ring buffer of each CPU, in pages or with K, M, G", "PAGES"},
 	{"compression-level", 'z', POPT_ARG_INT, &given.zstd_level, 0,
 	 "zstd level; 0 writes plain records (default: 1)", "LEVEL"},
 	{"delay", 'D', POPT_ARG_INT, &given.delay_ms, 0,
@@ -70,7 +71,13 @@ static const struct word python_words[] = {
 	{"stop", RECORDER_PYTHON_STOP}, {"trampoline", RECORDER_PYTHON_TRAMPOLINE},
 	{"off", RECORDER_PYTHON_OFF},	{0},
 };
-static const struct word call_graph_words[] = {{"fp", 1}, {"none", 0}, {0}};
+static const struct word call_graph_words[] = {
+	{"auto", RECORDER_CHAIN_DWARF},
+	{"dwarf", RECORDER_CHAIN_DWARF},
+	{"fp", RECORDER_CHAIN_FP},
+	{"none", RECORDER_CHAIN_NONE},
+	{0},
+};
 
 static int find_word(const struct word *words, const char *name, int *value)
 {
@@ -169,17 +176,36 @@ static int set_frequency(const struct command *command, struct recorder_options 
 	return 0;
 }
 
+/* "dwarf,SIZE" as perf has it; the kernel takes multiples of 8. */
+static int set_call_graph(const struct command *command, struct recorder_options *options)
+{
+	const char *mode = given.call_graph ? given.call_graph : given.fp ? "fp" : "auto";
+	uint64_t bytes = RECORDER_STACK_BYTES;
+	int value = RECORDER_CHAIN_DWARF;
+
+	if (strncmp(mode, "dwarf,", 6) == 0) {
+		if (parse_number(mode + 6, &bytes) < 0 || bytes > RECORDER_STACK_BYTES_MAX)
+			return command_usage(command,
+					     "--call-graph dwarf,SIZE takes bytes of stack, at "
+					     "most %u, not '%s'",
+					     RECORDER_STACK_BYTES_MAX, mode + 6);
+	} else if (find_word(call_graph_words, mode, &value) < 0) {
+		return command_usage(command, "--call-graph is auto, dwarf, fp or none, not '%s'",
+				     mode);
+	}
+	options->chain = (enum recorder_chain)value;
+	options->stack_bytes = (uint32_t)(bytes + 7) & ~7u;
+	return 0;
+}
+
 static int set_options(const struct command *command, struct recorder_options *options)
 {
-	int value = 1, status = set_frequency(command, options);
+	int value = RECORDER_PYTHON_AUTO, status = set_frequency(command, options);
 
+	if (!status)
+		status = set_call_graph(command, options);
 	if (status)
 		return status;
-	if (given.call_graph && find_word(call_graph_words, given.call_graph, &value) < 0)
-		return command_usage(command, "--call-graph is fp or none, not '%s'",
-				     given.call_graph);
-	options->callchain = given.fp || value;
-	value = RECORDER_PYTHON_AUTO;
 	if (given.python && find_word(python_words, given.python, &value) < 0)
 		return command_usage(command,
 				     "--python is auto, bpf, stop, trampoline or off, not '%s'",

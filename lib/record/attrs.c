@@ -1,5 +1,7 @@
 #include "record/attrs.h"
 
+#include "record/native.h"
+
 #include <string.h>
 #include <time.h>
 
@@ -27,8 +29,10 @@ void attr_sampled(struct perf_event_attr *attr, const struct event_spec *spec,
 	*attr = spec->attr;
 	common(attr);
 	attr->sample_type |= PERF_SAMPLE_IP | PERF_SAMPLE_PERIOD;
-	if (options->callchain)
+	if (options->chain != RECORDER_CHAIN_NONE)
 		attr->sample_type |= PERF_SAMPLE_CALLCHAIN;
+	if (options->chain == RECORDER_CHAIN_DWARF)
+		native_attr(attr, options->stack_bytes);
 	if (is_tracepoint(attr))
 		attr->sample_type |= PERF_SAMPLE_RAW;
 	if (is_tracepoint(attr) && !options->rate_given) {

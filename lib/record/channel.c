@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #define SIDEBAND_PAGES 128
+#define WATERMARK_MAX (512u << 10)
 #define SMALLEST_PAGES 8
 #define SIDEBAND_NAME "dummy:HG"
 #define PYTHON_NAME "python-frames"
@@ -88,6 +89,15 @@ int channels_event(const struct channels *channels, uint64_t id, bool *late)
 	return (int)(*value & ~LATE_ID);
 }
 
+/* Waking at each sample would cost more than sampling; waking late makes a burst of work, and what
+ * a sample needs of its process may be gone by then. */
+static size_t watermark(const struct channels *channels)
+{
+	size_t quarter = channels->ring_bytes / 4;
+
+	return quarter < WATERMARK_MAX ? quarter : WATERMARK_MAX;
+}
+
 static int make_events(struct channels *channels, struct err *err)
 {
 	const struct event_list *list = channels->options->events;
@@ -109,7 +119,7 @@ static int make_events(struct channels *channels, struct err *err)
 			attr_sampled(&event->attr, &list->items[i], channels->options, kind);
 			/* The reader is woken when a quarter is full, not at each sample. */
 			event->attr.watermark = 1;
-			event->attr.wakeup_watermark = (uint32_t)(channels->ring_bytes / 4);
+			event->attr.wakeup_watermark = (uint32_t)watermark(channels);
 			if (list->items[i].leader)
 				leader = (int)i;
 			event->leader = leader;
@@ -343,7 +353,7 @@ static int open_rings(struct channels *channels, const struct cpus *cpus, size_t
 					    .sideband_fd = -1,
 					    .python_fd = -1};
 		ret = open_anchor(&channel->samples_fd, &channel->samples, channel->cpu, pages,
-				  channels->ring_bytes / 4, err);
+				  watermark(channels), err);
 		if (!ret)
 			ret = open_anchor(&channel->sideband_fd, &channel->sideband, channel->cpu,
 					  sideband_pages, 1, err);
@@ -374,10 +384,13 @@ static void close_rings(struct channels *channels)
 /* Ordinary users may lock little memory: takes what there is, unless told a size. */
 static int fit_rings(struct channels *channels, const struct cpus *cpus, struct err *err)
 {
-	size_t wanted = channels->options->pages;
-	size_t pages = wanted ? wanted : RECORDER_DEFAULT_PAGES;
+	size_t wanted = channels->options->pages, pages = wanted, usual;
 	int ret;
 
+	usual = channels->options->chain == RECORDER_CHAIN_DWARF ? RECORDER_DWARF_PAGES
+								 : RECORDER_DEFAULT_PAGES;
+	if (!wanted)
+		pages = usual;
 	for (;;) {
 		ret = open_rings(channels, cpus, pages, err);
 		if (ret != ERR_PERMISSION || wanted || pages <= SMALLEST_PAGES)
@@ -385,10 +398,10 @@ static int fit_rings(struct channels *channels, const struct cpus *cpus, struct 
 		close_rings(channels);
 		pages /= 2;
 	}
-	if (!ret && pages < RECORDER_DEFAULT_PAGES && !wanted)
-		log_info("ring buffers of %zu pages instead of %d: the limit for locked memory "
+	if (!ret && pages < usual && !wanted)
+		log_info("ring buffers of %zu pages instead of %zu: the limit for locked memory "
 			 "(kernel.perf_event_mlock_kb) is low",
-			 pages, RECORDER_DEFAULT_PAGES);
+			 pages, usual);
 	return ret;
 }
 

@@ -53,6 +53,7 @@ struct hits {
 	struct map addresses;
 	uint64_t recent[RECENT];
 	size_t open;
+	char fd_path[32]; /* of hits_path() */
 };
 
 struct hits *hits_new(struct roots *roots)
@@ -101,30 +102,57 @@ static int open_mapped(const struct hits *hits, const struct record_mmap *map)
 	return safe_open("", path, SAFE_OPEN_FOLLOW, &st, NULL);
 }
 
+/* A file is one name and one build-id, or where there is none one inode. */
+struct file_key {
+	uint32_t path, id_len;
+	uint64_t ino;
+	uint8_t build_id[ELF_BUILD_ID_MAX + 4];
+};
+
+static struct file_key file_key(uint32_t path, const uint8_t *build_id, uint32_t id_len,
+				uint64_t ino)
+{
+	struct file_key key = {.path = path};
+
+	if (id_len && id_len <= ELF_BUILD_ID_MAX) {
+		key.id_len = id_len;
+		memcpy(key.build_id, build_id, id_len);
+	} else {
+		key.ino = ino;
+	}
+	return key;
+}
+
+const char *hits_path(struct hits *hits, const char *name, const uint8_t *build_id, uint32_t len)
+{
+	struct file_key key = file_key(intern_find(&hits->paths, name, strlen(name)), build_id, len,
+				       0);
+	uint32_t id = key.id_len ? intern_find(&hits->keys, &key, sizeof(key)) : INTERN_NONE;
+
+	if (id == INTERN_NONE || id > hits->files.len || hits->files.items[id - 1].fd < 0)
+		return NULL;
+	snprintf(hits->fd_path, sizeof(hits->fd_path), "/proc/self/fd/%d",
+		 hits->files.items[id - 1].fd);
+	return hits->fd_path;
+}
+
 static struct file *file_of(struct hits *hits, const struct record_mmap *map)
 {
-	uint32_t path = intern_str(&hits->paths, map->filename), key;
-	unsigned char bytes[sizeof(path) + sizeof(map->ino) + ELF_BUILD_ID_MAX] = {0};
-	uint32_t id_len = map->build_id_len <= ELF_BUILD_ID_MAX ? map->build_id_len : 0;
+	uint32_t path = intern_str(&hits->paths, map->filename), id;
+	struct file_key key = file_key(path, map->build_id, map->build_id_len, map->ino);
 	struct file *file;
 
-	memcpy(bytes, &path, sizeof(path));
-	if (id_len)
-		memcpy(bytes + sizeof(path) + sizeof(map->ino), map->build_id, id_len);
-	else
-		memcpy(bytes + sizeof(path), &map->ino, sizeof(map->ino));
-	key = intern_add(&hits->keys, bytes, sizeof(bytes));
-	if (path == INTERN_NONE || key == INTERN_NONE)
+	id = intern_add(&hits->keys, &key, sizeof(key));
+	if (path == INTERN_NONE || id == INTERN_NONE)
 		return NULL;
-	if (key <= hits->files.len)
-		return &hits->files.items[key - 1];
+	if (id <= hits->files.len)
+		return &hits->files.items[id - 1];
 	file = vec_push(&hits->files);
 	if (!file)
 		return NULL;
 	file->path = path;
-	file->build_id_len = id_len;
-	if (id_len)
-		memcpy(file->build_id, map->build_id, id_len);
+	file->build_id_len = key.id_len;
+	memcpy(file->build_id, key.build_id, key.id_len);
 	file->fd = hits->open < FILES_OPEN_MAX ? open_mapped(hits, map) : -1;
 	hits->open += file->fd >= 0;
 	return file;

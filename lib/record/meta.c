@@ -1,6 +1,7 @@
 #include "record/meta.h"
 
 #include "base/io.h"
+#include "record/native.h"
 
 #include <jansson.h>
 #include <stdio.h>
@@ -58,9 +59,44 @@ static char *command_line(const char *const *argv)
 	return strbuf_detach(&line, NULL);
 }
 
+static void add_end(const char *reason, const char *object, uint64_t samples, void *ctx)
+{
+	json_t *end = json_object();
+
+	json_object_set_new(end, "reason", text(reason));
+	json_object_set_new(end, "object", text(object));
+	json_object_set_new(end, "samples", json_integer((json_int_t)samples));
+	json_array_append_new(ctx, end);
+}
+
+/* How native stacks were found, and of those that were unwound here, why some are not whole. */
+static json_t *stacks_of(const struct recorder_options *options, const struct native *native)
+{
+	static const char *const names[] = {
+		[RECORDER_CHAIN_NONE] = "none",
+		[RECORDER_CHAIN_FP] = "fp",
+		[RECORDER_CHAIN_DWARF] = "dwarf",
+	};
+	json_t *stacks = json_object(), *ends;
+	uint64_t total, complete;
+
+	json_object_set_new(stacks, "by", text(names[options->chain]));
+	if (!native)
+		return stacks;
+	ends = json_array();
+	native_counts(native, &total, &complete);
+	native_each_end(native, add_end, ends);
+	json_object_set_new(stacks, "bytes", json_integer(options->stack_bytes));
+	json_object_set_new(stacks, "samples", json_integer((json_int_t)total));
+	json_object_set_new(stacks, "complete", json_integer((json_int_t)complete));
+	json_object_set_new(stacks, "incomplete", ends);
+	return stacks;
+}
+
 int meta_store(struct data_writer *writer, const struct recorder_options *options,
 	       const struct recorder_result *result, const struct pythons *pythons,
-	       enum recorder_python engine, int exit_status, struct err *err)
+	       enum recorder_python engine, const struct native *native, int exit_status,
+	       struct err *err)
 {
 	json_t *root = json_object(), *pythons_array = json_array(), *events = json_array();
 	char *command = command_line(options->command), *dump;
@@ -90,6 +126,7 @@ int meta_store(struct data_writer *writer, const struct recorder_options *option
 	if (stats.engine.not_stopped)
 		json_object_set_new(root, "not_stopped",
 				    json_integer((json_int_t)stats.engine.not_stopped));
+	json_object_set_new(root, "stacks", stacks_of(options, native));
 	if (exit_status >= 0)
 		json_object_set_new(root, "exit_status", json_integer(exit_status));
 	dump = json_dumps(root, JSON_COMPACT);

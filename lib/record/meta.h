@@ -8,9 +8,11 @@
 /* The META section (JSON text; FORMAT.md lists its keys) and the facts of the machine that perf's
  * own feature sections hold. */
 
+struct native;
 int meta_store(struct data_writer *writer, const struct recorder_options *options,
 	       const struct recorder_result *result, const struct pythons *pythons,
-	       enum recorder_python engine, int exit_status, struct err *err);
+	       enum recorder_python engine, const struct native *native, int exit_status,
+	       struct err *err);
 
 struct machine_facts {
 	struct data_info info; /* points into the rest */

@@ -9,6 +9,7 @@
 #include "record/hits.h"
 #include "record/kernel.h"
 #include "record/meta.h"
+#include "record/native.h"
 #include "record/pythons.h"
 #include "record/target.h"
 #include "ring/record.h"
@@ -55,6 +56,7 @@ struct recorder {
 	struct roots *roots; /* trees that processes see */
 	struct pythons *pythons;
 	struct hits *hits;
+	struct native *native; /* NULL: stacks are not unwound here */
 	struct channels channels;
 	struct data_writer *writer;
 	struct machine_facts facts;
@@ -222,7 +224,11 @@ static int open_file(struct recorder *recorder, struct err *err)
 static int store_state(struct recorder *recorder, struct err *err)
 {
 	const struct data_event *sideband = &recorder->channels.events[recorder->channels.sampled];
-	struct synth synth = {.writer = recorder->writer, .id = sideband->ids[0]};
+	struct synth synth = {
+		.writer = recorder->writer,
+		.id = sideband->ids[0],
+		.native = recorder->native,
+	};
 	int ret = kernel_store_maps(&synth, err);
 
 	/* What a held child has now, its exec drops. */
@@ -256,6 +262,8 @@ int recorder_open(struct recorder *recorder, const struct recorder_target *targe
 {
 	int ret = note_target(recorder, target, err);
 
+	if (!ret && recorder->options->chain == RECORDER_CHAIN_DWARF)
+		ret = native_new(&recorder->native, recorder->hits, err);
 	if (!ret)
 		ret = channels_open(&recorder->channels, recorder->options, target,
 				    recorder->pythons, err);
@@ -405,8 +413,9 @@ static bool ask_for_frames(struct recorder *recorder, const struct record_sample
 	return answer != ENGINE_WAIT;
 }
 
+/* The record becomes what goes into the file. */
 static enum fate on_sample(struct recorder *recorder, size_t channel,
-			   const struct perf_event_header *header, int event, uint64_t id)
+			   const struct perf_event_header **record, int event, uint64_t id)
 {
 	uint32_t *frames_before = &recorder->frames_before.items[channel];
 	const struct ring *ring = &recorder->channels.items[channel].samples;
@@ -417,7 +426,7 @@ static enum fate on_sample(struct recorder *recorder, size_t channel,
 	if (event < 0)
 		return WRITTEN;
 	attr = &recorder->channels.events[event].attr;
-	if (!record_decode_sample(header, attr, &sample))
+	if (!record_decode_sample(*record, attr, &sample))
 		return WRITTEN;
 	if ((size_t)event > recorder->channels.sampled) {
 		on_walk(recorder, frames_before, &sample);
@@ -433,8 +442,10 @@ static enum fate on_sample(struct recorder *recorder, size_t channel,
 		return WAITS;
 	recorder->result.samples++;
 	recorder->result.python += has_frames;
-	hits_sample(recorder->hits, &sample);
 	data_writer_time(recorder->writer, sample.id.time);
+	if (recorder->native)
+		*record = native_sample(recorder->native, *record, attr, &sample);
+	hits_sample(recorder->hits, &sample);
 	return WRITTEN;
 }
 
@@ -468,11 +479,13 @@ static int read_record(struct recorder *recorder, size_t channel,
 	if (record_identifier(header, PERF_SAMPLE_IDENTIFIER, &id))
 		event = channels_event(&recorder->channels, id, &late);
 	if (header->type == PERF_RECORD_SAMPLE) {
-		*fate = on_sample(recorder, channel, header, event, id);
+		*fate = on_sample(recorder, channel, &header, event, id);
 		if (*fate != WRITTEN)
 			return 0;
 	} else {
 		ret = on_sideband(recorder, header, err);
+		if (!ret && recorder->native)
+			ret = native_sideband(recorder->native, header, err);
 		if (!ret)
 			ret = attach_record(&recorder->attach, header, id, err);
 	}
@@ -610,7 +623,8 @@ static int store_all(struct recorder *recorder, int exit_status, struct err *err
 		ret = hits_store(recorder->hits, recorder->writer, err);
 	if (!ret)
 		ret = meta_store(recorder->writer, recorder->options, &recorder->result,
-				 recorder->pythons, recorder->engine, exit_status, err);
+				 recorder->pythons, recorder->engine, recorder->native, exit_status,
+				 err);
 	return ret;
 }
 
@@ -653,6 +667,7 @@ void recorder_free(struct recorder *recorder)
 	pythons_free(recorder->pythons);
 	hits_free(recorder->hits);
 	roots_free(recorder->roots);
+	native_free(recorder->native);
 	attach_fini(&recorder->attach);
 	strbuf_fini(&recorder->renamed);
 	strbuf_fini(&recorder->frames);

@@ -31,6 +31,17 @@ enum recorder_python {
 	RECORDER_PYTHON_OFF,
 };
 
+/* How native stacks are found; kernel stacks are there in all but the first. */
+enum recorder_chain {
+	RECORDER_CHAIN_NONE,
+	RECORDER_CHAIN_FP,    /* by frame pointers, in the kernel */
+	RECORDER_CHAIN_DWARF, /* by unwind tables, from registers and a copy of the stack */
+};
+
+/* The default copy: whole stacks of most programs; the kernel allows 8 bytes less than 64 kB. */
+#define RECORDER_STACK_BYTES 16384u
+#define RECORDER_STACK_BYTES_MAX 65528u
+
 /* What is recorded. All but a command runs already: see target.h. */
 enum recorder_target_kind {
 	RECORDER_COMMAND,   /* one held child, counted from its exec on */
@@ -58,7 +69,8 @@ struct recorder_options {
 	uint64_t frequency;		 /* Hz; 0 when `period` is given */
 	uint64_t period;		 /* events per sample */
 	bool rate_given;		 /* by the user: then tracepoints are sampled at it, too */
-	bool callchain;			 /* kernel and user chains by frame pointers */
+	enum recorder_chain chain;
+	uint32_t stack_bytes; /* RECORDER_CHAIN_DWARF: of each sample's stack that are copied */
 	size_t pages;	/* per CPU, a power of two; 0: the default, less where mlock forbids */
 	int zstd_level; /* 0: no compression */
 	int delay_ms;	/* counting starts that long after exec or recorder_run(); 0: at once */
@@ -83,7 +95,9 @@ struct recorder_result {
 			    fast; 0: no */
 };
 
+/* Copies of stacks take more room. */
 #define RECORDER_DEFAULT_PAGES 512
+#define RECORDER_DWARF_PAGES 2048
 #define RECORDER_DEFAULT_HZ 999
 
 struct recorder;

@@ -2,6 +2,7 @@
 
 #include "base/strbuf.h"
 #include "process/proc.h"
+#include "record/native.h"
 
 #include <linux/perf_event.h>
 #include <string.h>
@@ -37,7 +38,9 @@ static int finish(const struct synth *synth, struct strbuf *record, uint32_t typ
 	header->type = type;
 	header->misc = misc;
 	header->size = (uint16_t)record->len;
-	ret = data_write(synth->writer, record->buf, record->len, err);
+	ret = synth->native ? native_sideband(synth->native, header, err) : 0;
+	if (!ret)
+		ret = data_write(synth->writer, record->buf, record->len, err);
 	strbuf_fini(record);
 	return ret;
 }

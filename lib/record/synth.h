@@ -9,7 +9,8 @@
  */
 struct synth {
 	struct data_writer *writer;
-	uint64_t id; /* of the side-band event: goes into the trailer */
+	uint64_t id;	       /* of the side-band event: goes into the trailer */
+	struct native *native; /* is told of each, or NULL */
 };
 
 /* A part of the kernel: PERF_RECORD_MMAP of pid -1. */

@@ -13,7 +13,7 @@ import time
 import live
 from live import check
 
-BUSY = "import time\nend = time.monotonic() + 0.3\nwhile time.monotonic() < end: pass\n"
+BUSY = "import time\nend = time.process_time() + 0.3\nwhile time.process_time() < end: pass\n"
 FOREVER = "print('ready', flush=True)\nwhile True: pass\n"
 
 
@@ -300,7 +300,7 @@ def delay():
     program = (
         "import time\n"
         "def before():\n end = time.monotonic() + 0.5\n while time.monotonic() < end: pass\n"
-        "def after():\n end = time.monotonic() + 1\n while time.monotonic() < end: pass\n"
+        "def after():\n end = time.process_time() + 1\n while time.process_time() < end: pass\n"
         "before(); after()\n"
     )
     recording = live.Recording([live.any_python(), "-c", program], "-D", "1000", "-e", "cpu-clock")
@@ -389,7 +389,7 @@ def trampoline_engine():
     if not pythons:
         raise live.Skip("no CPython 3.12 or later that was built with frame pointers")
     for python in pythons:
-        program = "import time\ndef inside():\n end = time.monotonic() + 0.5\n while time.monotonic() < end: pass\ninside()"
+        program = "import time\ndef inside():\n end = time.process_time() + 0.5\n while time.process_time() < end: pass\ninside()"
         recording = live.Recording([python, "-c", program], "--python=trampoline", "-g", "-e", "cpu-clock")
         left = [name for name in os.listdir("/tmp") if name.startswith("perf-") and name.endswith(".map")]
         functions = {f["qualname"] for f in recording.report()["functions"] if f["kind"] == "python"}

@@ -1,0 +1,41 @@
+#ifndef PYPERF_UNWIND_STACKS_H
+#define PYPERF_UNWIND_STACKS_H
+
+#include "process/process.h"
+#include "unwind/unwind.h"
+
+/*
+ * Native stacks of samples: the unwinder over a process table, for a recording that is being made
+ * or being read.
+ *
+ * An unwinder is kept for each process and state of its maps, as long as there is room; what is
+ * known of files outlives it.
+ */
+struct record_sample;
+struct stacks;
+
+struct stacks_options {
+	const struct unwind_backend *backend; /* NULL: the best */
+	const struct arch *arch;	      /* NULL: the host's */
+	bool live;			      /* the processes run here: their memory can be read */
+	/* By which to open the file that an object is, or NULL; asked once. */
+	const char *(*path)(void *ctx, uint32_t dso);
+	/* Generated code; may be NULL. */
+	int (*code)(void *ctx, uint32_t pid, uint64_t addr, struct unwind_code *code);
+	void *ctx;
+};
+
+/* The table is borrowed. ERR_UNSUPPORTED where no back end was built in. */
+int stacks_new(struct stacks **stacks, struct process_table *processes,
+	       const struct stacks_options *options, struct err *err);
+void stacks_free(struct stacks *stacks);
+
+/*
+ * The stack of a sample that carries user registers and a copy of the stack, by the maps that the
+ * process has in the table now. `out` has the caller's frames. False where the sample has none or
+ * is of a kind that cannot be unwound (a kernel thread, a 32-bit program), or memory ran out.
+ */
+bool stacks_of_sample(struct stacks *stacks, uint64_t regs_mask, const struct record_sample *sample,
+		      struct unwind_stack *out);
+
+#endif

@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 /*
  * What a file can be: the one that defines _PyRuntime, the C library that says where a thread's
@@ -253,16 +254,21 @@ static void read_tsd(struct elf_file *elf, struct file_facts *facts)
 	facts->has_tsd = true;
 }
 
-/* A way to open a mapped file: by its name in the process's mount namespace, or, when that name is
- * gone or now another file's, through the mapping itself. */
-static int open_path(pid_t pid, const struct proc_map *map, char *buf, size_t size, struct stat *st)
+/* A file that is no ELF file is kept as one that has nothing. */
+static void read_file_facts(const char *path, const char *name, struct file_facts *facts)
 {
-	snprintf(buf, size, "/proc/%d/root%s", (int)pid, map->path);
-	if (stat(buf, st) == 0 && S_ISREG(st->st_mode))
-		return 0;
-	snprintf(buf, size, "/proc/%d/map_files/%llx-%llx", (int)pid,
-		 (unsigned long long)map->start, (unsigned long long)map->end);
-	return stat(buf, st) == 0 && S_ISREG(st->st_mode) ? 0 : -1;
+	struct elf_file *elf;
+
+	if (elf_open(&elf, path, NULL) < 0)
+		return;
+	if (!elf_vaddr(elf, 0, &facts->vaddr0))
+		facts->vaddr0 = 0;
+	if (!is_libc_candidate(name))
+		read_runtime(elf, name, facts);
+	/* A program that is linked statically has the C library in it, too. */
+	if (facts->has_runtime || is_libc_candidate(name))
+		read_tsd(elf, facts);
+	elf_close(elf);
 }
 
 /* The facts of a mapped file, from the cache if they can be. NULL with err set on failure. */
@@ -270,41 +276,34 @@ static struct file_facts *file_facts(struct runtime_cache *cache, pid_t pid,
 				     const struct proc_map *map, struct err *err)
 {
 	struct file_facts facts = {0}, *slot;
-	struct elf_file *elf;
-	char path[4200];
+	char path[32];
 	uint64_t *index;
 	struct stat st;
+	int fd;
 
-	if (open_path(pid, map, path, sizeof(path), &st) < 0) {
-		err_sys(err, errno, "cannot open %s of process %d", map->path, (int)pid);
+	snprintf(path, sizeof(path), "/proc/%d/root", (int)pid);
+	fd = proc_open_map(pid, map, path, &st, err);
+	if (fd < 0)
 		return NULL;
-	}
 	facts.dev = st.st_dev;
 	facts.ino = st.st_ino;
 	facts.mtime_ns = st.st_mtim.tv_sec * 1000000000ll + st.st_mtim.tv_nsec;
 	index = map_put(&cache->by_file,
 			map_mix(facts.dev, facts.ino) ^ map_mix(0, (uint64_t)facts.mtime_ns), NULL);
 	if (!index) {
+		close(fd);
 		err_nomem(err);
 		return NULL;
 	}
-	if (*index) {
-		slot = &cache->files.items[*index - 1];
-		if (slot->dev == facts.dev && slot->ino == facts.ino &&
-		    slot->mtime_ns == facts.mtime_ns)
-			return slot;
+	slot = *index ? &cache->files.items[*index - 1] : NULL;
+	if (slot && slot->dev == facts.dev && slot->ino == facts.ino &&
+	    slot->mtime_ns == facts.mtime_ns) {
+		close(fd);
+		return slot;
 	}
-	/* A file that is no ELF file is kept as one that has nothing. */
-	if (elf_open(&elf, path, err) == 0) {
-		if (!elf_vaddr(elf, 0, &facts.vaddr0))
-			facts.vaddr0 = 0;
-		if (!is_libc_candidate(map->path))
-			read_runtime(elf, map->path, &facts);
-		/* A program that is linked statically has the C library in it, too. */
-		if (facts.has_runtime || is_libc_candidate(map->path))
-			read_tsd(elf, &facts);
-		elf_close(elf);
-	}
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	read_file_facts(path, map->path, &facts);
+	close(fd);
 	slot = vec_push(&cache->files);
 	if (!slot) {
 		err_nomem(err);

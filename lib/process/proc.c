@@ -2,11 +2,14 @@
 
 #include "base/io.h"
 #include "base/strbuf.h"
+#include "process/safe_open.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
 
 #define MAPS_BYTES_MAX (256u << 20)
 
@@ -88,6 +91,39 @@ int proc_each_map(pid_t pid, int (*each)(const struct proc_map *map, void *ctx),
 	}
 	strbuf_fini(&text);
 	return ret;
+}
+
+/* File systems that lie over others have numbers of their own, so that only a file of the mapped
+ * device tells. */
+static bool is_replaced(const struct proc_map *map, const struct stat *st)
+{
+	return map->ino && st->st_ino != map->ino &&
+	       st->st_dev == makedev((unsigned int)map->maj, (unsigned int)map->min);
+}
+
+int proc_open_map(pid_t pid, const struct proc_map *map, const char *root, struct stat *st,
+		  struct err *err)
+{
+	int fd = safe_open(root, map->path, SAFE_OPEN_FOLLOW, st, err), mapped;
+	struct stat mapped_st;
+	char path[80];
+
+	if (fd >= 0 && (!map->ino || st->st_ino == map->ino))
+		return fd;
+	snprintf(path, sizeof(path), "/proc/%d/map_files/%llx-%llx", (int)pid,
+		 (unsigned long long)map->start, (unsigned long long)map->end);
+	mapped = safe_open("", path, SAFE_OPEN_FOLLOW, &mapped_st, NULL);
+	if (mapped < 0 && fd >= 0 && is_replaced(map, st)) {
+		close(fd);
+		return err_set(err, ERR_NOT_FOUND, "%s was replaced since it was mapped",
+			       map->path);
+	}
+	if (mapped < 0)
+		return fd;
+	if (fd >= 0)
+		close(fd);
+	*st = mapped_st;
+	return mapped;
 }
 
 int proc_comm(pid_t pid, pid_t tid, char *buf, size_t size)

@@ -5,6 +5,7 @@
 #include "process/process.h"
 
 #include <stdint.h>
+#include <sys/stat.h>
 #include <sys/types.h>
 
 /* What /proc says of live processes. */
@@ -19,6 +20,11 @@ struct proc_map {
 };
 /* Calls back for each line of /proc/PID/maps; a non-zero return stops and is passed on. */
 int proc_each_map(pid_t pid, int (*each)(const struct proc_map *map, void *ctx), void *ctx,
+		  struct err *err);
+/* Opens the file of a mapping for reading: by its name under `root` (safe_open()), or, where that
+ * is gone or another file by now, through the mapping itself, which takes more rights. ino 0 is not
+ * known, and every file of the name is taken. The fd, or a negative code. */
+int proc_open_map(pid_t pid, const struct proc_map *map, const char *root, struct stat *st,
 		  struct err *err);
 /* The name of a thread; its length, or a negative code. */
 int proc_comm(pid_t pid, pid_t tid, char *buf, size_t size);

@@ -1,8 +1,6 @@
 #include "record/existing.h"
 
-#include "base/log.h"
 #include "base/map.h"
-#include "base/privilege.h"
 #include "process/proc.h"
 #include "record/target.h"
 #include "symbol/elf.h"
@@ -11,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 struct existing {
 	const struct synth *synth;
@@ -20,34 +19,34 @@ struct existing {
 	struct map seen; /* hash of device and inode of files whose build-id is known */
 	pid_t pid;
 	struct err *err;
-	pid_t closed; /* the first process whose maps are not ours to read */
-	size_t closed_count;
 	int failed; /* to write: nothing goes on after that */
 };
 
-/* By name in the process's own tree, or through the mapping where that is another file by now. */
 static int store_build_id(struct existing *existing, const struct proc_map *map, struct err *err)
 {
 	uint8_t id[ELF_BUILD_ID_MAX];
 	struct elf_file *elf;
-	char path[4200];
+	char path[32];
 	struct stat st;
+	size_t len = 0;
 	bool added;
-	size_t len;
+	int fd;
 
 	if (!map_put(&existing->seen, map_mix((uint64_t)map->maj << 32 | map->min, map->ino),
 		     &added))
 		return err_nomem(err);
 	if (!added)
 		return 0;
-	snprintf(path, sizeof(path), "/proc/%d/root%s", (int)existing->pid, map->path);
-	if (stat(path, &st) < 0 || st.st_ino != map->ino)
-		snprintf(path, sizeof(path), "/proc/%d/map_files/%llx-%llx", (int)existing->pid,
-			 (unsigned long long)map->start, (unsigned long long)map->end);
-	if (stat(path, &st) < 0 || !S_ISREG(st.st_mode) || elf_open(&elf, path, NULL) < 0)
+	fd = proc_open_map(existing->pid, map, roots_path(existing->roots, existing->pid), &st,
+			   NULL);
+	if (fd < 0)
 		return 0;
-	len = elf_build_id(elf, id);
-	elf_close(elf);
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	if (elf_open(&elf, path, NULL) == 0) {
+		len = elf_build_id(elf, id);
+		elf_close(elf);
+	}
+	close(fd);
 	return len ? data_writer_build_id(existing->synth->writer, -1, PERF_RECORD_MISC_USER,
 					  map->path, id, len, err)
 		   : 0;
@@ -121,28 +120,11 @@ static int store_process(struct existing *existing, struct err *err)
 	if (ret)
 		return ret;
 	roots_note(existing->roots, existing->pid);
+	/* Its maps may be gone: then its addresses have no names. */
 	if (proc_each_map(existing->pid, store_map, existing, NULL) == ERR_PERMISSION &&
-	    !existing->failed && !existing->closed_count++)
-		existing->closed = existing->pid;
+	    !existing->failed)
+		pythons_closed(existing->pythons, existing->pid);
 	return existing->failed ? existing->failed : store_threads(existing, err);
-}
-
-static void tell_closed(const struct existing *existing)
-{
-	struct privilege privilege;
-
-	if (!existing->closed_count)
-		return;
-	privilege_read(&privilege);
-	log_warn("the kernel does not let pyperf read the memory maps of process %d%s: their code "
-		 "has no names and their Python no frames; %s is missing: %s",
-		 (int)existing->closed, existing->closed_count > 1 ? " and others" : "",
-		 privilege_has(&privilege, PRIVILEGE_SYS_PTRACE) ? "the initial user namespace"
-								 : "CAP_SYS_PTRACE",
-		 privilege_remedy(privilege_has(&privilege, PRIVILEGE_SYS_PTRACE)
-					  ? PRIVILEGE_NEED_USER_NAMESPACE
-					  : PRIVILEGE_NEED_PTRACE,
-				  privilege.place));
 }
 
 int existing_store(const struct synth *synth, const struct recorder_target *target,
@@ -174,7 +156,6 @@ int existing_store(const struct synth *synth, const struct recorder_target *targ
 		existing.pid = pids.items[i];
 		ret = store_process(&existing, err);
 	}
-	tell_closed(&existing);
 	map_fini(&done);
 	map_fini(&existing.seen);
 	vec_fini(&pids);

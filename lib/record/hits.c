@@ -5,7 +5,6 @@
 #include "base/map.h"
 #include "base/vec.h"
 #include "perfmap/eval.h"
-#include "process/safe_open.h"
 #include "symbol/elf.h"
 #include "symbol/saved.h"
 
@@ -84,22 +83,20 @@ void hits_free(struct hits *hits)
 	free(hits);
 }
 
-/* By its name in the process's tree; where that is another file or none, by the mapping itself,
- * which takes more rights. */
 static int open_mapped(const struct hits *hits, const struct record_mmap *map)
 {
-	char path[80];
+	struct proc_map in_proc = {
+		.start = map->addr,
+		.end = map->addr + map->len,
+		.ino = map->ino,
+		.maj = map->maj,
+		.min = map->min,
+		.path = map->filename,
+	};
+	pid_t pid = (pid_t)map->pid;
 	struct stat st;
-	int fd = safe_open(roots_path(hits->roots, (pid_t)map->pid), map->filename,
-			   SAFE_OPEN_FOLLOW, &st, NULL);
 
-	if (fd >= 0 && (map->build_id_len || st.st_ino == map->ino))
-		return fd;
-	if (fd >= 0)
-		close(fd);
-	snprintf(path, sizeof(path), "/proc/%u/map_files/%llx-%llx", map->pid,
-		 (unsigned long long)map->addr, (unsigned long long)(map->addr + map->len));
-	return safe_open("", path, SAFE_OPEN_FOLLOW, &st, NULL);
+	return proc_open_map(pid, &in_proc, roots_path(hits->roots, pid), &st, NULL);
 }
 
 /* A file is one name and one build-id, or where there is none one inode. */

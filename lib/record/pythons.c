@@ -3,6 +3,7 @@
 #include "base/intern.h"
 #include "base/log.h"
 #include "base/map.h"
+#include "base/privilege.h"
 #include "base/vec.h"
 #include "perfmap/code.h"
 #include "perfmap/frames.h"
@@ -57,6 +58,7 @@ struct pythons {
 	} interpreters;
 	struct jits jits;
 	struct pythons_stats stats;
+	bool closed_told;
 	uint32_t last_lineage;
 };
 
@@ -328,6 +330,25 @@ static void note_interpreter(struct pythons *pythons, const struct runtime_info 
 	snprintf(interpreter->path, sizeof(interpreter->path), "%s", info->path);
 }
 
+void pythons_closed(struct pythons *pythons, pid_t pid)
+{
+	struct privilege privilege;
+	enum privilege_need need = PRIVILEGE_NEED_PTRACE;
+
+	if (pythons->closed_told)
+		return;
+	pythons->closed_told = true;
+	privilege_read(&privilege);
+	if (privilege_has(&privilege, PRIVILEGE_SYS_PTRACE) && privilege.user_namespace)
+		need = PRIVILEGE_NEED_USER_NAMESPACE;
+	log_warn("the kernel does not let pyperf look into process %d, so its code has no names "
+		 "and its Python no frames: %s: %s",
+		 (int)pid,
+		 need == PRIVILEGE_NEED_PTRACE ? "CAP_SYS_PTRACE is missing"
+					       : "capabilities of this user namespace do not count",
+		 privilege_remedy(need, privilege.place));
+}
+
 static void look(struct pythons *pythons, struct tracked *tracked)
 {
 	struct runtime_info info = {.micro = -1};
@@ -336,6 +357,8 @@ static void look(struct pythons *pythons, struct tracked *tracked)
 
 	if (found < 0)
 		log_debug("process %d: %s", (int)tracked->pid, err.text);
+	if (found == ERR_PERMISSION)
+		pythons_closed(pythons, tracked->pid);
 	if (found <= RUNTIME_NONE)
 		return;
 	if (found == RUNTIME_PARTIAL && info.supported) {

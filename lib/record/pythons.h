@@ -64,6 +64,9 @@ void pythons_fork(struct pythons *pythons, pid_t pid, pid_t parent);
 void pythons_exec(struct pythons *pythons, pid_t pid);
 void pythons_exit(struct pythons *pythons, pid_t pid);
 
+/* A process that the kernel does not let us look into: told once. */
+void pythons_closed(struct pythons *pythons, pid_t pid);
+
 /* A code object from the walker's records. */
 void pythons_code(struct pythons *pythons, struct bytes raw);
 /* Becomes readable when the walker wants code objects read at once; -1 without an engine. */

@@ -31,7 +31,7 @@ struct objects {
 	bool same_host, same_release;
 	uint8_t kernel_id[ELF_BUILD_ID_MAX];
 	size_t kernel_id_len;
-	uint32_t mismatched;
+	uint64_t replaced;
 };
 
 /* The build-id of the running kernel, from the ELF notes that it shows. */
@@ -196,7 +196,7 @@ static struct object *object_open(struct objects *objects, uint32_t id)
 		object->saved = NULL;
 	if (object->elf && !object->debug)
 		elf_fetch_debug_file(object->elf);
-	objects->mismatched += other && !object->elf && !object->saved;
+	objects->replaced += other && !object->elf && !object->saved;
 	return object;
 }
 
@@ -296,7 +296,7 @@ bool objects_same_kernel(const struct objects *objects)
 	return objects->same_host;
 }
 
-uint32_t objects_mismatched(const struct objects *objects)
+uint64_t objects_replaced(const struct objects *objects)
 {
-	return objects->mismatched;
+	return objects->replaced;
 }

@@ -44,7 +44,7 @@ bool objects_is_eval(struct objects *objects, uint32_t dso, uint64_t vaddr);
 /* Was the recording made on this host, under the kernel that runs now? */
 bool objects_same_host(const struct objects *objects);
 bool objects_same_kernel(const struct objects *objects);
-/* Objects whose file here is another build. */
-uint32_t objects_mismatched(const struct objects *objects);
+/* Objects whose file here is another build, and of which the recording knows nothing itself. */
+uint64_t objects_replaced(const struct objects *objects);
 
 #endif

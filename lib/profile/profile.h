@@ -92,14 +92,14 @@ struct profile_summary {
 	uint64_t malformed;		/* records left out because they break their layout */
 	uint64_t jit_skipped;		/* lines of perf maps and records of jitdumps, likewise */
 	uint64_t late;			/* out of time order */
+	uint64_t replaced_objects;	/* files that are another build here than was recorded */
 	uint64_t first_time, last_time; /* ns */
 	const char *loss;		/* what a broken file lost; NULL */
 	const char *command;		/* the profiled command; NULL where not known */
 	const char *python_version;	/* "CPython 3.12.1", several joined by ", "; NULL */
 	const char *engine;		/* "bpf", "stop", "trampoline", "off"; NULL */
-	double rate_cut;	     /* sampled so many times more seldom than asked for; 0: no */
-	uint32_t threads;	     /* that were sampled */
-	uint32_t mismatched_objects; /* files on this machine that are another build */
+	double rate_cut;  /* sampled so many times more seldom than asked for; 0: no */
+	uint32_t threads; /* that were sampled */
 };
 
 struct profile;

@@ -206,6 +206,6 @@ int profile_summarise(struct profile *profile, struct err *err)
 	for (uint32_t i = 0; i < profile->frames.count && !summary->engine; i++)
 		if (profile_frame_item(profile, i)->key.origin == ORIGIN_TRAMPOLINE)
 			summary->engine = "trampoline";
-	summary->mismatched_objects = objects_mismatched(profile->objects);
+	summary->replaced_objects = objects_replaced(profile->objects);
 	return count_threads(profile, err);
 }

@@ -174,6 +174,68 @@ def chroot():
     check_program(recording)
 
 
+def replaced(remove):
+    """An interpreter whose file is gone, or another file's by now, is known by what it has mapped."""
+    python = next((path for path in live.BUILDS.values() if path.startswith("/usr/")), None)
+    if not python:
+        raise live.Skip("no CPython of the system's, which lies in one file")
+    with live.scratch_folder() as folder:
+        copy, source = pathlib.Path(folder, "python3"), pathlib.Path(folder, "program.py")
+        shutil.copy(os.path.realpath(python), copy)
+        source.write_text(PROGRAM)
+        target = subprocess.Popen([copy, source], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        try:
+            check(target.stdout.readline() == "ready\n", "the program did not start")
+            remove(copy)
+            recording = Attached("-p", target.pid, "--duration", "1")
+        finally:
+            target.stdin.close()
+            target.wait(20)
+            target.stdout.close()
+        python, samples = check_program(recording)
+    text = recording.read("report")
+    check("another build" not in text, "the recording knows the names, and yet says:", text)
+    return f"hot() {100 * python['hot']['total_samples'] / samples:.0f}%"
+
+
+@live.test
+def deleted_binary():
+    return replaced(pathlib.Path.unlink)
+
+
+@live.test
+def replaced_binary():
+    """A newer build under the same name: its symbols are of no use."""
+    def put_another(path):
+        other = path.with_name("other")
+        shutil.copy(shutil.which("sleep"), other)
+        other.rename(path)
+
+    return replaced(put_another)
+
+
+@live.test
+def replaced_since():
+    """A recording that does not carry the names says that the file is another one now."""
+    if not shutil.which("perf"):
+        raise live.Skip("perf is not installed")
+    with live.scratch_folder() as folder:
+        program, data = pathlib.Path(folder, "program"), pathlib.Path(folder, "perf.data")
+        shutil.copy(live.BUILD / "tests/workloads/jitmap", program)
+        ran = subprocess.run(
+            ["perf", "record", "-q", "-e", "cpu-clock:u", "-o", data, "--", program, "2000"],
+            capture_output=True, text=True, env={**os.environ, "HOME": folder},
+        )
+        if ran.returncode:
+            raise live.Skip("perf cannot record here: " + ran.stderr.strip())
+        before = live.pyperf("report", "-i", data).stdout
+        check(re.search(r"\badd +program", before), before)
+        shutil.copy(shutil.which("sleep"), folder + "/other")
+        os.rename(folder + "/other", program)
+        after = live.pyperf("report", "-i", data)
+        check("add" not in after.stdout and "replaced since" in after.stdout + after.stderr, after)
+
+
 # Rights inside of a container that shares the pid namespace of the target, as a debug session does.
 # What to expect of launching, of -p and of -a: LINES, or what the message says.
 LINES = None

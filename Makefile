@@ -72,7 +72,8 @@ $(B)/pyperf: $(CMD_OBJ) $(B)/libpyperf.a
 	$(Q)$(CC) $(CFLAGS_ALL) $(LDFLAGS) -o $@ $(CMD_OBJ) $(B)/libpyperf.a $(LDLIBS_ALL)
 
 # The walker's BPF program: compiled by clang, embedded as a skeleton.
-TRIPLE := $(shell $(CC) -dumpmachine)
+# clang names a vendor in the middle, Debian's folders do not.
+TRIPLE := $(subst -pc-,-,$(shell $(CC) -dumpmachine))
 BPF_ARCH := $(patsubst riscv64,riscv,$(patsubst aarch64,arm64,$(patsubst x86_64,x86,$(firstword $(subst -, ,$(TRIPLE))))))
 BPF_INCLUDES := $(addprefix -idirafter,$(wildcard /usr/include/$(TRIPLE) /usr/$(TRIPLE)/include))
 $(B)/%.bpf.o: %.bpf.c $(B)/features.mk

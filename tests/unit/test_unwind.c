@@ -273,6 +273,70 @@ static void walks_a_thread(void **state)
 	finish(&target);
 }
 
+/* As in a recording: registers and a copy of the stack, cut at every word, and no memory. What is
+ * found is the leaf end of the whole stack, and the reason is that the copy ends. */
+static void cut_with(const struct unwind_backend *with, struct stopped *target, const char *copy,
+		     size_t len)
+{
+	struct unwind_source source = {.module = stopped_module, .ctx = target};
+	struct unwind_files *files = unwind_files_new();
+	struct unwinder *unwinder = with->open(files, &source, NULL);
+	struct unwind_frame whole[64], frames[64];
+	struct unwind_stack all = {.frames = whole, .max = 64},
+			    stack = {.frames = frames, .max = 64};
+	struct unwind_input input = target->input;
+	size_t last = 0;
+
+	assert_non_null(unwinder);
+	input.stack_addr = input.regs.sp;
+	input.stack = copy;
+	input.stack_len = len;
+	with->stack(unwinder, &input, &all);
+	assert_int_equal(all.end, UNWIND_COMPLETE);
+	for (size_t cut = 8; cut < len && stack.count < all.count; cut += 8) {
+		input.stack_len = cut;
+		with->stack(unwinder, &input, &stack);
+		assert_true(stack.count >= last);
+		last = stack.count;
+		for (size_t i = 0; i < stack.count; i++) {
+			assert_int_equal(frames[i].ip, whole[i].ip);
+			assert_int_equal(frames[i].sp, whole[i].sp);
+		}
+		if (stack.count == all.count) {
+			assert_int_equal(stack.end, UNWIND_COMPLETE);
+			break;
+		}
+		assert_string_equal(unwind_end_text(stack.end), unwind_end_text(UNWIND_TRUNCATED));
+		assert_true(stack.fault + 8 > input.stack_addr + cut);
+		assert_int_equal(stack.module, stopped_find(target, frames[last - 1].ip)->id);
+	}
+	assert_int_equal(stack.count, all.count);
+	input.stack_len = 0;
+	with->stack(unwinder, &input, &stack);
+	assert_int_equal(stack.end, UNWIND_UNREADABLE);
+	with->close(unwinder);
+	unwind_files_free(files);
+}
+
+static void tells_that_the_copy_ends(void **state)
+{
+	const struct stopped_map *map;
+	struct stopped target;
+	uint64_t sp;
+	char *copy;
+
+	start(&target, leaf_signals, false);
+	sp = target.input.regs.sp;
+	map = stopped_find(&target, sp);
+	assert_non_null(map);
+	copy = malloc(map->end - sp);
+	assert_int_equal(memory_read(&target.memory, sp, copy, map->end - sp), 0);
+	for (const struct unwind_backend *const *with = unwind_backends(); *with; with++)
+		cut_with(*with, &target, copy, map->end - sp);
+	free(copy);
+	finish(&target);
+}
+
 static void survive_with(const struct unwind_backend *with, struct stopped *target)
 {
 	struct unwind_source source = stopped_source(target);
@@ -321,6 +385,7 @@ int main(void)
 		cmocka_unit_test(walks_out_of_a_system_call),
 		cmocka_unit_test(walks_through_a_signal),
 		cmocka_unit_test(walks_a_thread),
+		cmocka_unit_test(tells_that_the_copy_ends),
 		cmocka_unit_test(survives_nonsense),
 	};
 

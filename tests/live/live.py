@@ -4,6 +4,7 @@ A test is a function marked @test or @test_each_python; run() runs those of the 
 prints one line each, PASS, FAIL or SKIP, a name and a reason, which tests/run reads. A test returns
 what it measured, to be printed, raises Skip(reason), or fails by check().
 """
+import functools
 import json
 import math
 import os
@@ -20,7 +21,7 @@ TOP = pathlib.Path(__file__).resolve().parent.parent.parent
 BUILD = pathlib.Path(os.environ.get("BUILD") or TOP / "build/release")
 PYPERF = BUILD / "pyperf"
 WORKLOADS = TOP / "tests/workloads"
-SUPPORTED = ((3, 11), (3, 12), (3, 13), (3, 14))
+SUPPORTED = [(3, minor) for minor in range(6, 16)]
 
 
 class Skip(Exception):
@@ -149,6 +150,18 @@ def missing_versions():
     """Versions of which no build was found."""
     found = {tuple(map(int, name.split(".")[:2])) for name in PYTHONS}
     return [f"{major}.{minor}" for major, minor in SUPPORTED if (major, minor) not in found]
+
+
+@functools.lru_cache(maxsize=None)
+def version_of(python):
+    """(3, 12) of a path."""
+    ask = "import sys; print(*sys.version_info[:2])"
+    return tuple(map(int, subprocess.run([python, "-c", ask], capture_output=True, text=True, check=True).stdout.split()))
+
+
+def code_name(python, qualname):
+    """What a code object of that qualified name goes by: before co_qualname (3.11) its own name."""
+    return qualname if version_of(python) >= (3, 11) else qualname.rpartition(".")[2]
 
 
 def any_python():

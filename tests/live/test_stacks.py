@@ -13,14 +13,18 @@ EDGES = live.WORKLOADS / "edges.py"
 
 # Prints, for each file named on standard input, {qualname: [lines]} as this interpreter compiles it.
 CO_LINES = """
-import json, sys
+import dis, json, sys, types
+def lines(code):
+    if hasattr(code, "co_lines"):
+        return (line or 0 for _, _, line in code.co_lines())
+    return (line for _, line in dis.findlinestarts(code))
 def walk(code, found):
-    name = getattr(code, "co_qualname", None)
+    name = getattr(code, "co_qualname", code.co_name)
     # Instructions without a line are reported as line 0; a frame that has not begun is on the first.
-    found.setdefault(name, set()).update(line or 0 for _, _, line in code.co_lines())
+    found.setdefault(name, set()).update(lines(code))
     found[name].add(code.co_firstlineno)
     for constant in code.co_consts:
-        if hasattr(constant, "co_lines"):
+        if isinstance(constant, types.CodeType):
             walk(constant, found)
 answer = {}
 for path in sys.stdin.read().splitlines():
@@ -37,25 +41,31 @@ def recorded(python):
     return live.Recording([python, EDGES, 4], "-e", "cpu-clock", "-F", 2999)
 
 
-def allowed_calls():
-    """{line: names that the line may call}, from the marks in the program."""
-    return {
-        number: set(text.split("#->")[1].split())
-        for number, text in enumerate(EDGES.read_text().splitlines(), 1)
-        if "#->" in text and not text.startswith('"""')
-    }
+def allowed_calls(python):
+    """{line: names that the line may call}, from the marks in the program: `name`, or `name<3.10` for
+    the versions before."""
+    calls = {}
+    for number, text in enumerate(EDGES.read_text().splitlines(), 1):
+        if "#->" not in text or text.startswith('"""'):
+            continue
+        for mark in text.split("#->")[1].split():
+            name, _, before = re.fullmatch(r"(.+?)(<3\.(\d+))?", mark).groups()
+            if not before or live.version_of(python) < (3, int(before)):
+                calls.setdefault(number, set()).add(live.code_name(python, name))
+    return calls
 
 
-def possible_calls(recording):
+def possible_calls(python, recording):
     """How often a line of the program called a function, where it says that it may; others fail."""
-    calls = allowed_calls()
+    calls = allowed_calls(python)
+    called = functools.partial(live.code_name, python)
     pairs = collections.Counter()
     stacks = whole = 0
     for sample in recording.script():
         frames = sample.python
         if any(frame.file.endswith("edges.py") for frame in frames):
             stacks += 1
-            whole += frames[-1].name in ("<module>", "Thread._bootstrap")
+            whole += frames[-1].name in ("<module>", called("Thread._bootstrap"))
         inside = [f.file.endswith("edges.py") or f.file == "<string>" for f in frames]
         for n, (callee, caller) in enumerate(zip(frames, frames[1:])):
             # What the interpreter runs before the program has callers of its own.
@@ -70,9 +80,10 @@ def possible_calls(recording):
 
 @live.test_each_python
 def every_call_is_in_the_program(python):
-    pairs = possible_calls(recorded(python))
+    pairs = possible_calls(python, recorded(python))
     names = {name for _, name in pairs}
-    check({"leaf", "even", "Shape.Inner.größe", "Shape.__init__", "inner", "numbers"} <= names, "only", names)
+    wanted = {"leaf", "even", "Shape.Inner.größe", "Shape.__init__", "inner", "numbers"}
+    check({live.code_name(python, name) for name in wanted} <= names, "only", names)
     return f"{sum(pairs.values())} calls, {len(pairs)} of them different"
 
 
@@ -132,12 +143,13 @@ def names_are_exact(python):
             )
         recording = live.Recording([python, path], "-e", "cpu-clock")
         names = {f["qualname"]: f for f in recording.report()["functions"] if f["kind"] == "python"}
-        function = names.get("Größe.名前.<locals>.innen")
+        name = live.code_name(python, "Größe.名前.<locals>.innen")
+        function = names.get(name)
         check(function, "is not among", list(names))
         check(function["file"] == path and function["line"] == 4, function)
         text = recording.read("report")
-        check("Größe.名前.<locals>.innen" in text and "\x1b" not in text, "report:", repr(text))
-        annotated = recording.read("annotate", "Größe.名前.<locals>.innen")
+        check(name in text and "\x1b" not in text, "report:", repr(text))
+        annotated = recording.read("annotate", name)
         check("while time.monotonic() < end: pass" in annotated, annotated)
         check(not re.search(r"[\x00-\x08\x0b-\x1f\x7f]", annotated), repr(annotated))
 

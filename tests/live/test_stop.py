@@ -97,7 +97,7 @@ def truth_of_lines():
 @live.test
 def truth_of_calls():
     """The same program and calls as with the bpf engine."""
-    pairs = test_stacks.possible_calls(test_stacks.recorded(live.any_python()))
+    pairs = test_stacks.possible_calls(live.any_python(), test_stacks.recorded(live.any_python()))
     check({"leaf", "even"} <= {name for _, name in pairs}, pairs)
     return f"{sum(pairs.values())} calls, {len(pairs)} of them different"
 

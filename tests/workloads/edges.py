@@ -1,4 +1,5 @@
-"""A program whose every call is known: a line that calls Python code names all it may call (`#-> names`).
+"""A program whose every call is known: a line that calls Python code names all it may call (`#-> names`;
+`name<3.10` where only versions before that do so).
 
     python edges.py SECONDS
 
@@ -88,7 +89,7 @@ def shapes(n):
     made = [Shape.made(i) for i in range(n)]  #-> Shape.made shapes.<locals>.<listcomp>
     made.sort()  #-> Shape.__lt__
     with made[0] as first:  #-> Shape.__enter__ Shape.__exit__
-        Shape.Inner.größe(first.n)  #-> Shape.Inner.größe
+        Shape.Inner.größe(first.n)  #-> Shape.Inner.größe Shape.__exit__<3.10
     return made
 
 

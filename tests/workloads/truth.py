@@ -17,7 +17,11 @@ import threading
 import time
 import zlib
 
-now = time.thread_time_ns
+try:
+    now = time.thread_time_ns
+except AttributeError:  # 3.6
+    def now():
+        return time.clock_gettime(time.CLOCK_THREAD_CPUTIME_ID) * 1e9
 rng = random.Random(7)
 sections = {}
 

@@ -5,23 +5,20 @@
 #include <string.h>
 
 /*
- * The layouts of CPython versions.
- *
- * Up to 3.12 a row holds every offset, measured on real builds. From 3.13 on the interpreter
- * describes itself: `struct _Py_DebugOffsets` (Include/internal/pycore_debug_offsets.h) lies at the
- * start of _PyRuntime, a sequence of 8-byte words after its cookie. Its own layout changes with
- * each minor version, so a row says where its groups start. The one thing that it leaves out is
- * the TSD key, so every row has that.
+ * The layouts of CPython versions. Up to 3.12 a row holds every offset, measured on real builds.
+ * From 3.13 on the interpreter describes itself (offsets.c), in versions that are not out yet too;
+ * the one thing that it leaves out is the TSD key, which has a row where it is known.
  */
 
 struct version_row {
 	uint8_t minor;
-	uint16_t tss_key, current;     /* in _PyRuntime: autoTSSkey._key, gilstate.tstate_current */
-	const struct py_layout *fixed; /* NULL: by the debug offsets, whose groups follow */
-	uint16_t thread_state, frame, code, bytes, unicode;
-	uint8_t frame_tagged;
-	uint8_t has_tlbc; /* free-threaded builds have copies of the bytecode */
+	uint16_t tss_key, current; /* in _PyRuntime: autoTSSkey._key, gilstate.tstate_current */
+	/* interpreters.head in _PyRuntime, threads.head in PyInterpreterState */
+	uint16_t interpreters, interp_threads;
+	const struct py_layout *fixed; /* NULL: by the debug offsets */
 };
+
+#define DEBUG_OFFSETS_SINCE 13
 
 /* Include/cpython/unicodeobject.h, bytesobject.h; 3.12 took wstr out of strings. */
 #define OBJECTS_BEFORE_3_12                                                          \
@@ -153,31 +150,19 @@ static const struct py_layout layout_3_12 = {
 	.bytes_data = 32,
 };
 
+/* clang-format off */
 static const struct version_row rows[] = {
-	{.minor = 6, .fixed = &layout_3_6},
-	{.minor = 7, .tss_key = 1508, .current = 1480, .fixed = &layout_3_7},
-	{.minor = 8, .tss_key = 1396, .current = 1368, .fixed = &layout_3_8},
-	{.minor = 9, .tss_key = 588, .current = 568, .fixed = &layout_3_8},
-	{.minor = 10, .tss_key = 588, .current = 568, .fixed = &layout_3_10},
-	{.minor = 11, .tss_key = 596, .current = 576, .fixed = &layout_3_11},
-	{.minor = 12, .tss_key = 1548, .fixed = &layout_3_12},
-	{.minor = 13,
-	 .tss_key = 2164,
-	 .thread_state = 152,
-	 .frame = 224,
-	 .code = 272,
-	 .bytes = 512,
-	 .unicode = 536},
-	{.minor = 14,
-	 .tss_key = 2340,
-	 .thread_state = 176,
-	 .frame = 248,
-	 .code = 312,
-	 .bytes = 592,
-	 .unicode = 616,
-	 .frame_tagged = 1,
-	 .has_tlbc = 1},
+	{ 6,    0,    0,  0,  8, &layout_3_6},
+	{ 7, 1508, 1480, 24,  8, &layout_3_7},
+	{ 8, 1396, 1368, 32,  8, &layout_3_8},
+	{ 9,  588,  568, 32,  8, &layout_3_8},
+	{10,  588,  568, 32,  8, &layout_3_10},
+	{11,  596,  576, 40, 16, &layout_3_11},
+	{12, 1548,    0, 40, 72, &layout_3_12},
+	{13, 2164,    0,  0,  0, NULL},
+	{14, 2340,    0,  0,  0, NULL},
 };
+/* clang-format on */
 
 struct py_version py_version_of_hex(uint64_t hex)
 {
@@ -186,97 +171,6 @@ struct py_version py_version_of_hex(uint64_t hex)
 		.minor = (int)(hex >> 16 & 0xff),
 		.micro = (int)(hex >> 8 & 0xff),
 	};
-}
-
-/* One group of the debug offsets; the first word of each is the structure's size. */
-struct group {
-	const unsigned char *at;
-	bool bad;
-};
-
-static uint16_t group_word(struct group *group, unsigned int index)
-{
-	uint64_t word;
-
-	memcpy(&word, group->at + 8 * index, sizeof(word));
-	if (word >= UINT16_MAX)
-		group->bad = true;
-	return (uint16_t)word;
-}
-
-static uint16_t round_up(unsigned int end)
-{
-	return (uint16_t)((end + 7) & ~7u);
-}
-
-static int layout_of_offsets(const struct version_row *row, const unsigned char *at, size_t len,
-			     bool free_threaded, struct py_layout *layout, struct err *err)
-{
-	struct group thread, frame, code, bytes, unicode;
-
-	if (len < row->unicode + 4 * sizeof(uint64_t) || memcmp(at, "xdebugpy", 8) != 0)
-		return err_set(err, ERR_CORRUPT, "CPython 3.%d without its debug offsets",
-			       row->minor);
-	thread = (struct group){.at = at + row->thread_state};
-	frame = (struct group){.at = at + row->frame};
-	code = (struct group){.at = at + row->code};
-	bytes = (struct group){.at = at + row->bytes};
-	unicode = (struct group){.at = at + row->unicode};
-	*layout = (struct py_layout){
-		.major = 3,
-		.minor = row->minor,
-		.free_threaded = free_threaded,
-		.owner_shim = 3,
-		.frame_tagged = row->frame_tagged,
-		.tstate_frame = group_word(&thread, 4),
-		.tstate_thread_id = group_word(&thread, 5),
-		.frame_previous = group_word(&frame, 1),
-		.frame_code = group_word(&frame, 2),
-		.frame_instr = group_word(&frame, 3),
-		.frame_owner = group_word(&frame, 5),
-		.code_filename = group_word(&code, 1),
-		.code_name = group_word(&code, 2),
-		.code_qualname = group_word(&code, 3),
-		.code_linetable = group_word(&code, 4),
-		.code_firstlineno = group_word(&code, 5),
-		.code_bytes = group_word(&code, 9),
-		.bytes_size = group_word(&bytes, 1),
-		.bytes_data = group_word(&bytes, 2),
-		.unicode_state = group_word(&unicode, 1),
-		.unicode_length = group_word(&unicode, 2),
-		.unicode_ascii_data = group_word(&unicode, 3),
-		/* One bit field with the rest, but a byte where threads share it without a lock. */
-		.unicode_kind_bit = free_threaded && row->minor >= 14 ? 8 : 2,
-	};
-	if (free_threaded && row->has_tlbc) {
-		layout->frame_tlbc = group_word(&frame, 7);
-		layout->code_tlbc = group_word(&code, 10);
-	}
-	/* Both are PyVarObjects, whose header differs between kinds of builds. */
-	layout->code_units = layout->bytes_size;
-	/* PyCompactUnicodeObject adds utf8_length and utf8. */
-	layout->unicode_compact_data = layout->unicode_ascii_data + 16;
-	layout->frame_size = round_up(layout->frame_owner + 1u);
-	if (layout->frame_size < layout->frame_instr + 8)
-		layout->frame_size = round_up(layout->frame_instr + 8u);
-	layout->code_size = round_up(layout->code_linetable + 8u);
-	const uint8_t identity[PY_IDENTITY_WORDS] = {
-		(uint8_t)(layout->code_units / 8),
-		(uint8_t)(layout->code_units / 8 + 1), /* co_consts */
-		(uint8_t)(layout->code_units / 8 + 2), /* co_names */
-		(uint8_t)(layout->code_firstlineno / 8),
-		(uint8_t)((layout->code_firstlineno + 20) / 8), /* co_nfreevars, co_version */
-		(uint8_t)(group_word(&code, 7) / 8),
-		(uint8_t)(layout->code_filename / 8),
-		(uint8_t)(layout->code_name / 8),
-		(uint8_t)(layout->code_qualname / 8),
-		(uint8_t)(layout->code_linetable / 8),
-	};
-	memcpy(layout->code_identity, identity, sizeof(identity));
-	if (thread.bad || frame.bad || code.bad || bytes.bad || unicode.bad)
-		return err_set(err, ERR_CORRUPT, "debug offsets of CPython 3.%d that cannot be",
-			       row->minor);
-	return py_layout_check(layout, err);
 }
 
 int py_layout_check(const struct py_layout *layout, struct err *err)
@@ -334,26 +228,27 @@ int py_layout_find(struct py_version *version, const void *offsets, size_t len,
 		   struct py_layout *layout, struct err *err)
 {
 	const struct version_row *row = NULL;
+	int ret;
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
 		if (version->major == 3 && version->minor == rows[i].minor)
 			row = &rows[i];
-	if (!row)
+	if (!row && (version->major < 3 || version->minor < DEBUG_OFFSETS_SINCE))
 		return err_set(err, ERR_UNSUPPORTED, "Python lines of CPython %d.%d are not known",
 			       version->major, version->minor);
-	version->tss_key = row->tss_key;
-	version->current = row->current;
-	if (row->fixed) {
+	version->tss_key = row ? row->tss_key : 0;
+	version->current = row ? row->current : 0;
+	if (row && row->fixed) {
+		version->interpreters = row->interpreters;
+		version->interp_next = 0;
+		version->interp_threads = row->interp_threads;
 		*layout = *row->fixed;
-		layout->major = 3;
-		layout->minor = row->minor;
-		return py_layout_check(layout, err);
+	} else {
+		ret = py_layout_of_offsets(version, offsets, len, layout, err);
+		if (ret < 0)
+			return ret;
 	}
-	if (len >= 24) {
-		uint64_t free_threaded;
-
-		memcpy(&free_threaded, (const unsigned char *)offsets + 16, sizeof(free_threaded));
-		version->free_threaded = free_threaded != 0;
-	}
-	return layout_of_offsets(row, offsets, len, version->free_threaded, layout, err);
+	layout->major = (uint8_t)version->major;
+	layout->minor = (uint8_t)version->minor;
+	return py_layout_check(layout, err);
 }

@@ -70,13 +70,18 @@ struct py_tsd {
 struct py_process {
 	struct py_layout layout;
 	struct py_tsd tsd;
-	__u64 tss_key; /* address of the key's int: autoTSSkey._key, in 3.6 autoTLSkey */
+	/* A thread's PyThreadState is in its slot of a key, or in a thread-local variable. */
+	__s32 variable[2]; /* from the thread pointer, the first that is set counts; 0: by the key
+			    */
+	__u64 tss_key; /* address of the key's int: autoTSSkey._key, in 3.6 autoTLSkey; 0: `key` */
 	/* <= 3.11: address of gilstate.tstate_current, which knows sub-interpreters where the
 	 * thread's slot does not; 0: not used */
 	__u64 current;
 	__u64 runtime; /* address of _PyRuntime; in 3.6, which has none, of PyEval_EvalCode() */
 	__u32 lineage; /* copied by fork, so children share their parent's code objects */
 	__u32 reuse;   /* set by the walker: an address had one code object after another */
+	__u32 key;     /* the key itself, where only that is known */
+	__u32 reserved;
 };
 
 #ifndef __bpf__
@@ -92,6 +97,9 @@ struct py_version {
 	bool free_threaded;
 	/* Offsets in _PyRuntime, 0 where there is none: autoTSSkey._key, gilstate.tstate_current */
 	uint32_t tss_key, current;
+	/* Where the threads are listed: interpreters.head in _PyRuntime (0: not known), next and
+	 * threads.head in a PyInterpreterState */
+	uint32_t interpreters, interp_next, interp_threads;
 };
 
 /* PY_VERSION_HEX, as Py_Version and the debug offsets have it. */
@@ -101,12 +109,15 @@ struct py_version py_version_of_hex(uint64_t hex);
 #define PY_DEBUG_OFFSETS_BYTES 1024
 
 /*
- * The layout of a version. `offsets` are the bytes at _PyRuntime (3.13+, may be NULL before);
- * tss_key and current of the version are filled. ERR_UNSUPPORTED for a version that is not known,
- * ERR_CORRUPT for debug offsets that cannot be.
+ * The layout of a version. `offsets` are the bytes at _PyRuntime (3.13+, may be NULL before). The
+ * offsets in *version are filled; tss_key is 0 for a newer version than this was written for.
+ * ERR_UNSUPPORTED for a version that is not known, ERR_CORRUPT for debug offsets that cannot be.
  */
 int py_layout_find(struct py_version *version, const void *offsets, size_t len,
 		   struct py_layout *layout, struct err *err);
+/* The part of it that the debug offsets tell. */
+int py_layout_of_offsets(struct py_version *version, const void *offsets, size_t len,
+			 struct py_layout *layout, struct err *err);
 /* Every offset within what is read, and aligned: what the walker relies on. */
 int py_layout_check(const struct py_layout *layout, struct err *err);
 #endif

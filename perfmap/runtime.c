@@ -4,7 +4,9 @@
 #include "base/log.h"
 #include "base/map.h"
 #include "base/vec.h"
+#include "perfmap/discover.h"
 #include "perfmap/embedded.h"
+#include "process/memory.h"
 #include "process/proc.h"
 #include "symbol/elf.h"
 
@@ -29,6 +31,7 @@ struct file_facts {
 	uint64_t vaddr0; /* vaddr of file offset 0 */
 	/* has_runtime */
 	uint64_t runtime, tss_key, current; /* 0: has none */
+	int32_t variable;
 	struct py_version version;
 	struct py_layout layout;
 	bool supported;
@@ -122,24 +125,31 @@ static bool read_symbol(struct elf_file *elf, const char *name, void *buf, size_
 }
 
 /* Where the runtime keeps the thread key and the current thread: in _PyRuntime, in 3.6 in variables
- * of their own. */
+ * of their own. A key that is in neither place, for want of symbols or of a row for that version,
+ * is found in each process by what its threads hold. */
 static int read_places(struct elf_file *elf, struct file_facts *facts, struct err *err)
 {
+	const struct py_version *version = &facts->version;
+	unsigned char code[32];
 	struct elf_symbol symbol;
 
-	facts->tss_key = facts->runtime + facts->version.tss_key;
-	if (facts->version.current)
-		facts->current = facts->runtime + facts->version.current;
-	if (facts->version.tss_key)
-		return 0;
-	if (!elf_symbol_by_name(elf, "autoTLSkey", &symbol))
-		return err_set(err, ERR_UNSUPPORTED,
-			       "the thread key of CPython %d.%d is not known where the binary is "
-			       "stripped of its symbols",
-			       facts->version.major, facts->version.minor);
-	facts->tss_key = symbol.vaddr;
-	if (elf_symbol_by_name(elf, "_PyThreadState_Current", &symbol))
+	if (version->current)
+		facts->current = facts->runtime + version->current;
+	else if (facts->layout.key_bare &&
+		 elf_symbol_by_name(elf, "_PyThreadState_Current", &symbol))
 		facts->current = symbol.vaddr;
+	if (version->tss_key)
+		facts->tss_key = facts->runtime + version->tss_key;
+	else if (facts->layout.key_bare && elf_symbol_by_name(elf, "autoTLSkey", &symbol))
+		facts->tss_key = symbol.vaddr;
+	else if (elf_machine(elf) == EM_X86_64 &&
+		 read_symbol(elf, "PyGILState_GetThisThreadState", code, sizeof(code)) &&
+		 py_variable_of_code(code, sizeof(code), &facts->variable))
+		return 0;
+	else if (!version->interpreters && !facts->current)
+		return err_set(err, ERR_UNSUPPORTED,
+			       "CPython %d.%d does not tell where its threads are", version->major,
+			       version->minor);
 	return 0;
 }
 
@@ -369,6 +379,36 @@ static bool is_debug_build(const char *path)
 	return version.major && strstr(last_component(path), suffix);
 }
 
+/* Where one process has what its files say. */
+static int place(const struct search *search, struct py_process *process, struct err *err)
+{
+	const struct file_facts *facts = &search->runtime;
+	struct memory_process live;
+	struct memory memory;
+	bool found;
+
+	*process = (struct py_process){
+		.layout = facts->layout,
+		.tsd = search->tsd.tsd,
+		.runtime = search->runtime_bias + facts->runtime,
+	};
+	if (facts->current)
+		process->current = search->runtime_bias + facts->current;
+	process->variable[0] = facts->variable;
+	if (facts->tss_key)
+		process->tss_key = search->runtime_bias + facts->tss_key;
+	if (facts->tss_key || facts->variable)
+		return RUNTIME_READY;
+	memory_process_init(&live, search->pid);
+	memory = memory_of_process(&live);
+	found = py_find_key(&facts->version, &memory, process);
+	memory_process_fini(&live);
+	if (found)
+		return RUNTIME_READY;
+	err_set(err, ERR_UNSUPPORTED, "%s has no threads yet", search->path);
+	return RUNTIME_PARTIAL;
+}
+
 int runtime_find(struct runtime_cache *cache, pid_t pid, struct py_process *process,
 		 struct runtime_info *info, struct err *err)
 {
@@ -404,13 +444,5 @@ int runtime_find(struct runtime_cache *cache, pid_t pid, struct py_process *proc
 				    : "a C library that is not mapped yet");
 		return RUNTIME_PARTIAL;
 	}
-	*process = (struct py_process){
-		.layout = search.runtime.layout,
-		.tsd = search.tsd.tsd,
-		.tss_key = search.runtime_bias + search.runtime.tss_key,
-		.runtime = search.runtime_bias + search.runtime.runtime,
-	};
-	if (search.runtime.current)
-		process->current = search.runtime_bias + search.runtime.current;
-	return RUNTIME_READY;
+	return place(&search, process, err);
 }

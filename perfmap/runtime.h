@@ -20,9 +20,10 @@ void runtime_cache_free(struct runtime_cache *cache);
 
 enum runtime_found {
 	RUNTIME_NONE = 0,    /* no CPython is mapped (yet) */
-	RUNTIME_PARTIAL = 1, /* CPython is there, but cannot be walked: libc is not mapped yet (ask
-				again at the next map), or info->supported is false and asking
-				again is in vain; err says what it is */
+	RUNTIME_PARTIAL = 1, /* CPython is there, but cannot be walked: libc is not mapped yet or
+				no thread is there that tells the key (ask again, at the next map
+				at least), or info->supported is false and asking again is in
+				vain; err says what it is */
 	RUNTIME_READY = 2,
 };
 

@@ -25,6 +25,7 @@
  * instr_ptr is the instruction itself. Both lie in the range that co_lines() gives the executing
  * line (Python/ceval.c INSTRUCTION_START, Python/generated_cases.c.h "frame->instr_ptr =
  * next_instr").
+ *  - Where a thread has its state: in its slot of a key, from 3.15 on in a variable of its own.
  *  - A frame that is linked counts, even where CPython itself still calls it incomplete
  *    (_PyFrame_IsIncomplete): its function is what runs.
  *  - 3.12+: each native eval frame links a shim before its first Python frame; 3.11 marks that
@@ -245,11 +246,15 @@ static __always_inline int walk_tsd(struct walk *walk, __u64 thread_pointer, __u
 	__u32 index;
 
 	*value = 0;
-	/* { int _is_initialized; pthread_key_t _key; } (Include/cpython/pythread.h) */
-	if (WALK_READ(walk, key, sizeof(key), walk->process->tss_key - sizeof(key[0])))
-		return PY_WALK_FAULT;
-	if (walk->process->layout.key_bare ? key[1] == (__u32)-1 : !key[0])
-		return PY_WALK_NO_THREAD;
+	if (!walk->process->tss_key) {
+		key[1] = walk->process->key;
+	} else {
+		/* { int _is_initialized; pthread_key_t _key; } (Include/cpython/pythread.h) */
+		if (WALK_READ(walk, key, sizeof(key), walk->process->tss_key - sizeof(key[0])))
+			return PY_WALK_FAULT;
+		if (walk->process->layout.key_bare ? key[1] == (__u32)-1 : !key[0])
+			return PY_WALK_NO_THREAD;
+	}
 	if (!tsd->block_keys)
 		return PY_WALK_BAD;
 	index = key[1] / tsd->block_keys;
@@ -270,6 +275,19 @@ static __always_inline int walk_tsd(struct walk *walk, __u64 thread_pointer, __u
 	index = key[1] % tsd->block_keys;
 	if (WALK_READ(walk, value, sizeof(*value),
 		      block + (__u64)index * tsd->entry_size + tsd->data))
+		return PY_WALK_FAULT;
+	return *value ? PY_WALK_OK : PY_WALK_NO_THREAD;
+}
+
+/* The value of the thread's variable. */
+static __always_inline int walk_variable(struct walk *walk, __u64 thread_pointer, __u64 *value)
+{
+	const struct py_process *process = walk->process;
+
+	if (WALK_READ(walk, value, sizeof(*value), thread_pointer + (__s64)process->variable[0]))
+		return PY_WALK_FAULT;
+	if (!*value && process->variable[1] &&
+	    WALK_READ(walk, value, sizeof(*value), thread_pointer + (__s64)process->variable[1]))
 		return PY_WALK_FAULT;
 	return *value ? PY_WALK_OK : PY_WALK_NO_THREAD;
 }
@@ -302,7 +320,8 @@ static __always_inline int walk_begin(struct walk *walk, __u64 thread_pointer)
 	scratch->low = scratch->high = 0;
 	scratch->code_at = 0;
 	scratch->tstate = 0;
-	scratch->status = walk_tsd(walk, thread_pointer, &tstate);
+	scratch->status = walk->process->variable[0] ? walk_variable(walk, thread_pointer, &tstate)
+						     : walk_tsd(walk, thread_pointer, &tstate);
 	if (scratch->status != PY_WALK_OK)
 		return 0;
 	if (walk->process->current)

@@ -24,12 +24,13 @@
 struct tracked {
 	enum {
 		NOT_PYTHON,
-		PARTIAL, /* its libc is not mapped yet */
+		PARTIAL, /* its libc is not mapped yet, or its key cannot be told yet */
 		WALKED,
 		UNKNOWN_VERSION,
 	} state;
 	pid_t pid;
-	uint32_t cwd; /* string */
+	uint32_t cwd;	/* string */
+	uint16_t looks; /* that were taken while PARTIAL */
 	struct py_process process;
 };
 
@@ -51,6 +52,7 @@ struct pythons {
 	struct {
 		VEC_OF(struct tracked)
 	} processes;
+	bool partial;	   /* some process may be in that state */
 	struct map by_pid; /* pid -> index + 1 */
 	struct map origin; /* file name of code -> pid that it was first read from */
 	struct {
@@ -363,6 +365,7 @@ static void look(struct pythons *pythons, struct tracked *tracked)
 		return;
 	if (found == RUNTIME_PARTIAL && info.supported) {
 		tracked->state = PARTIAL;
+		pythons->partial = true;
 		return;
 	}
 	note_interpreter(pythons, &info, err.text);
@@ -399,6 +402,27 @@ void pythons_mmap(struct pythons *pythons, pid_t pid, const char *path, bool ano
 		look(pythons, tracked);
 }
 
+/* An interpreter that starts has its first thread within that; one that is stopped there is looked
+ * at again when it maps something. */
+#define LOOKS_MAX 1000
+
+bool pythons_look_again(struct pythons *pythons)
+{
+	bool more = false;
+
+	for (size_t i = 0; pythons->partial && i < pythons->processes.len; i++) {
+		struct tracked *tracked = &pythons->processes.items[i];
+
+		if (tracked->state != PARTIAL || tracked->looks >= LOOKS_MAX)
+			continue;
+		tracked->looks++;
+		look(pythons, tracked);
+		more |= tracked->state == PARTIAL;
+	}
+	pythons->partial = more;
+	return more;
+}
+
 void pythons_fork(struct pythons *pythons, pid_t pid, pid_t parent)
 {
 	const struct tracked *from = find(pythons, parent);
@@ -420,8 +444,10 @@ void pythons_exec(struct pythons *pythons, pid_t pid)
 	struct tracked *tracked = find(pythons, pid);
 
 	jits_exec(&pythons->jits, pid);
-	if (tracked)
+	if (tracked) {
 		tracked->state = NOT_PYTHON;
+		tracked->looks = 0;
+	}
 }
 
 void pythons_exit(struct pythons *pythons, pid_t pid)

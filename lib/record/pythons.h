@@ -60,6 +60,9 @@ void pythons_round(struct pythons *pythons);
  * mapped: made of its build-id or of its device and inode. */
 void pythons_mmap(struct pythons *pythons, pid_t pid, const char *path, bool anonymous_code,
 		  uint64_t identity);
+/* Looks at processes again whose interpreter was still starting when it was found; true while there
+ * are any. */
+bool pythons_look_again(struct pythons *pythons);
 void pythons_fork(struct pythons *pythons, pid_t pid, pid_t parent);
 void pythons_exec(struct pythons *pythons, pid_t pid);
 void pythons_exit(struct pythons *pythons, pid_t pid);

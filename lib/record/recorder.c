@@ -40,7 +40,8 @@
  */
 
 #define WAIT_MS 250
-#define HELD_MS 5 /* while a sample waits for its frames */
+#define HELD_MS 5     /* while a sample waits for its frames */
+#define STARTING_MS 5 /* while an interpreter starts */
 
 enum source_kind {
 	SOURCE_WAKE,
@@ -68,6 +69,7 @@ struct recorder {
 	struct recorder_result result;
 	uint64_t started_ns;
 	uint64_t enable_ns; /* 0: counting, or by exec */
+	bool starting;	    /* an interpreter is, and cannot be walked yet */
 	int epoll_fd;
 	bool kept_old; /* PATH.old holds what was there before */
 	bool created;
@@ -527,6 +529,7 @@ static int read_sideband(struct recorder *recorder, struct err *err)
 	for (size_t i = 0; !ret && i < recorder->channels.len; i++)
 		ret = read_ring(recorder, i, &recorder->channels.items[i].sideband, err);
 	pythons_requests(recorder->pythons);
+	recorder->starting = pythons_look_again(recorder->pythons);
 	return ret;
 }
 
@@ -568,6 +571,8 @@ static int wait_ms(const struct recorder *recorder)
 	int most = recorder->held ? HELD_MS : WAIT_MS;
 	uint64_t now = now_ns();
 
+	if (recorder->starting)
+		return STARTING_MS;
 	if (!recorder->enable_ns)
 		return most;
 	if (recorder->enable_ns <= now)

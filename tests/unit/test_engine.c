@@ -49,7 +49,10 @@
 
 static const char busy[] = BUSY("");
 /* The parent only waits: what is sampled is the child. */
-static const char forking[] = BUSY("time.sleep(.2)\n"
+static const char forking[] = BUSY("import signal\n"
+				   "signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR1])\n"
+				   "print('waits', flush=True)\n"
+				   "signal.sigwait([signal.SIGUSR1])\n"
 				   "if os.fork(): os.wait()\n");
 
 struct seen_code {
@@ -64,6 +67,7 @@ struct session {
 	struct py_engine *engine;
 	struct perf_event_attr output_attr, attr;
 	int cpus, output[CPUS_MAX], event[CPUS_MAX];
+	bool waits; /* the target, for a signal */
 	struct ring ring[CPUS_MAX];
 	/* what came */
 	size_t samples, with_frames, complete, expected, codes;
@@ -330,6 +334,8 @@ static bool target_start(struct target *target, struct session *session, const c
 static void sample(struct session *session, pid_t pid, uint64_t tracepoint, int ms)
 {
 	open_events(session, pid, tracepoint);
+	if (session->waits)
+		kill(pid, SIGUSR1);
 	for (int tries = 0; tries < 100 && session->samples < SAMPLES_LEAST; tries++) {
 		poll(NULL, 0, ms);
 		read_rings(session);
@@ -346,11 +352,17 @@ static void check_busy(const char *python, bool forks)
 	static struct session session;
 	struct py_engine_stats stats;
 	struct target target;
+	char line[64] = "";
 
 	memset(&session, 0, sizeof(session));
 	if (!open_engine(&session))
 		skip();
+	session.waits = forks;
 	if (target_start(&target, &session, python, forks ? forking : busy)) {
+		if (forks) {
+			assert_true(live_child_line(&target.child, line, sizeof(line)));
+			assert_string_equal(line, "waits");
+		}
 		sample(&session, target.child.pid, 0, forks ? 500 : 200);
 		check_stacks(&session);
 		py_engine_stats(session.engine, &stats);

@@ -392,18 +392,28 @@ static void test_layouts_are_checked(void **state)
 				assert_int_equal(py_layout_check(&layout, &err), 0);
 		}
 	}
-	/* a header twice as wide moves what lies behind it */
+	/* a header twice as wide moves what lies behind it: bytes' and strings' groups */
+	static const uint64_t wide[] = {56, 32, 48, 80, 48, 32, 56};
+
 	memcpy(bytes, good, sizeof(bytes));
 	memcpy(bytes + 16, &(uint64_t){1}, 8);
+	memcpy(bytes + 512, wide, sizeof(wide));
 	version = (struct py_version){.major = 3, .minor = 13};
-	memcpy(bytes + 512 + 8, &(uint64_t){32}, 8); /* PyBytesObject.ob_size */
 	assert_int_equal(py_layout_find(&version, bytes, sizeof(bytes), &layout, &err), 0);
 	assert_true(version.free_threaded && layout.free_threaded);
 	assert_int_equal(layout.code_units, 32);
 	assert_int_equal(layout.code_identity[1], 5);
+	/* A version that is not out yet describes itself, but for the key; or it is not known. */
 	version = (struct py_version){.major = 3, .minor = 99};
-	assert_int_equal(py_layout_find(&version, good, sizeof(good), &layout, &err),
-			 ERR_UNSUPPORTED);
+	assert_int_equal(py_layout_find(&version, good, sizeof(good), &layout, &err), 0);
+	assert_int_equal(layout.tstate_frame, 72);
+	assert_int_equal(layout.minor, 99);
+	assert_int_equal(version.tss_key, 0);
+	assert_int_equal(version.interpreters, 632);
+	assert_int_equal(version.interp_threads, 7344);
+	memset(bytes, 0, sizeof(bytes));
+	assert_int_equal(py_layout_find(&version, bytes, sizeof(bytes), &layout, &err),
+			 ERR_CORRUPT);
 	version = (struct py_version){.major = 2, .minor = 13};
 	assert_int_equal(py_layout_find(&version, good, sizeof(good), &layout, &err),
 			 ERR_UNSUPPORTED);

@@ -189,6 +189,7 @@ void elf_close(struct elf_file *elf)
 {
 	if (!elf)
 		return;
+	elf_inlines_free(elf->inlines);
 	elf_lines_free(elf->lines);
 	elf_index_free(elf->index);
 	elf_plt_free(elf->plt);

@@ -78,4 +78,14 @@ struct Elf *elf_libelf(struct elf_file *elf, bool debug);
 /* Source line by DWARF; false where there is none. `file` is valid until elf_close(). */
 bool elf_line(struct elf_file *elf, uint64_t vaddr, const char **file, uint32_t *line);
 
+/* A function that the compiler put into its caller. */
+struct elf_inlined {
+	const char *name; /* of the linker where it has one, so maybe mangled; until elf_close() */
+	uint32_t line;	  /* of the call in its caller's source; 0 where not known */
+	uint32_t depth;
+};
+/* Those that the address is of, innermost first, at most `max`; the function that holds them is not
+ * among them. */
+size_t elf_inlined(struct elf_file *elf, uint64_t vaddr, struct elf_inlined *calls, size_t max);
+
 #endif

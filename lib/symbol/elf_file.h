@@ -6,9 +6,11 @@
 /* What the files behind symbol/elf.h share; nobody else includes this. */
 
 struct Elf;
-struct elf_index; /* function symbols by address: elf_symbols.c */
-struct elf_plt;	  /* entries of the linkage table: elf_plt.c */
-struct elf_lines; /* DWARF: elf_lines.c */
+struct elf_index;   /* function symbols by address: elf_symbols.c */
+struct elf_plt;	    /* entries of the linkage table: elf_plt.c */
+struct elf_lines;   /* DWARF: elf_lines.c */
+struct elf_inlines; /* elf_inline.c */
+struct Dwarf;
 
 /* .eh_frame_hdr: elf_frame.c */
 struct elf_frames {
@@ -37,6 +39,7 @@ struct elf_file {
 	struct elf_plt *plt;
 	struct elf_frames frames;
 	struct elf_lines *lines;
+	struct elf_inlines *inlines;
 	char *path; /* as it was opened; NULL: from memory */
 	/* elf_debug.c: opened when first needed. */
 	struct elf_file *debug, *mini;
@@ -60,5 +63,10 @@ bool elf_plt_find(struct elf_file *elf, uint64_t vaddr, struct elf_symbol *symbo
 void elf_plt_free(struct elf_plt *plt);
 void elf_index_free(struct elf_index *index);
 void elf_lines_free(struct elf_lines *lines);
+void elf_inlines_free(struct elf_inlines *inlines);
+/* elf_lines.c: the DWARF of the file or of its debug file, NULL where there is none; and the offset
+ * of the unit that covers an address. */
+struct Dwarf *elf_dwarf(struct elf_file *elf);
+bool elf_unit_at(struct elf_file *elf, uint64_t vaddr, uint64_t *unit);
 
 #endif

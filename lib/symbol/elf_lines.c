@@ -111,13 +111,17 @@ static struct elf_lines *get_lines(struct elf_file *elf)
 	return elf->lines = lines;
 }
 
-bool elf_line(struct elf_file *elf, uint64_t vaddr, const char **file, uint32_t *line)
+struct Dwarf *elf_dwarf(struct elf_file *elf)
+{
+	const struct elf_lines *lines = get_lines(elf);
+
+	return lines ? lines->dwarf : NULL;
+}
+
+bool elf_unit_at(struct elf_file *elf, uint64_t vaddr, uint64_t *unit)
 {
 	const struct elf_lines *lines = get_lines(elf);
 	size_t lo = 0, hi = lines ? lines->ranges.len : 0;
-	Dwarf_Line *row;
-	Dwarf_Die unit;
-	int number;
 
 	while (lo < hi) {
 		size_t mid = lo + (hi - lo) / 2;
@@ -129,7 +133,18 @@ bool elf_line(struct elf_file *elf, uint64_t vaddr, const char **file, uint32_t 
 	}
 	if (!lo || vaddr >= lines->ranges.items[lo - 1].end)
 		return false;
-	if (!dwarf_offdie(lines->dwarf, lines->ranges.items[lo - 1].unit, &unit))
+	*unit = lines->ranges.items[lo - 1].unit;
+	return true;
+}
+
+bool elf_line(struct elf_file *elf, uint64_t vaddr, const char **file, uint32_t *line)
+{
+	Dwarf_Line *row;
+	uint64_t offset;
+	Dwarf_Die unit;
+	int number;
+
+	if (!elf_unit_at(elf, vaddr, &offset) || !dwarf_offdie(elf_dwarf(elf), offset, &unit))
 		return false;
 	row = dwarf_getsrc_die(&unit, vaddr);
 	/* Line 0: code that no line of the source stands for. */

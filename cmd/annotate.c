@@ -185,7 +185,8 @@ static int show(struct annotation *a, struct err *err)
 int cmd_annotate(int argc, const char **argv)
 {
 	const struct command *command = command_find("annotate");
-	const struct profile_options options = {0};
+	/* What is inlined stays with the instructions of the function that holds it. */
+	const struct profile_options options = {.no_inline = true};
 	struct annotation annotation = {0};
 	struct err err = {0};
 	poptContext context;

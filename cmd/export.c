@@ -22,6 +22,7 @@ const struct poptOption export_options[] = {
 	{"weight", '\0', POPT_ARG_STRING, &given.weight, 0,
 	 "what a stack counts: its samples (default) or its share of the event's period",
 	 "samples|period"},
+	{NULL, '\0', POPT_ARG_INCLUDE_TABLE, (void *)inline_options, 0, NULL, NULL},
 	{NULL, '\0', POPT_ARG_INCLUDE_TABLE, (void *)view_options, 0, NULL, NULL},
 	POPT_TABLEEND,
 };

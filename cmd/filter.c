@@ -32,6 +32,14 @@ const struct poptOption view_options[] = {
 	POPT_TABLEEND,
 };
 
+const struct poptOption inline_options[] = {
+	{"inline", '\0', POPT_ARG_NONE, &view_given.with_inline, 0,
+	 "give functions that the compiler inlined frames of their own", NULL},
+	{"no-inline", '\0', POPT_ARG_NONE, &view_given.no_inline, 0,
+	 "count functions that the compiler inlined as a part of their callers", NULL},
+	POPT_TABLEEND,
+};
+
 int word_find(const struct word *words, const char *name)
 {
 	for (; words->name; words++)
@@ -187,15 +195,17 @@ static int explain_missing(const char *path, struct err *err)
 int view_open(struct opened *opened, const struct profile_options *options, struct err *err)
 {
 	const char *path = view_given.input ? view_given.input : DEFAULT_INPUT;
+	struct profile_options load = *options;
 	int rc;
 
+	load.no_inline = view_given.no_inline || (load.no_inline && !view_given.with_inline);
 	memset(opened, 0, sizeof(*opened));
 	command_verbosity(view_given.quiet, view_given.verbose);
 	/* A pager that quits early shows as EPIPE in command_finish_output(). */
 	signal(SIGPIPE, SIG_IGN);
 	if (data_open(&opened->file, path, err) < 0)
 		return explain_missing(path, err);
-	rc = profile_load(&opened->profile, opened->file, options, err);
+	rc = profile_load(&opened->profile, opened->file, &load, err);
 	if (!rc && profile_summary(opened->profile)->loss)
 		log_warn("the recording is damaged: %s", profile_summary(opened->profile)->loss);
 	if (!rc)

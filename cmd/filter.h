@@ -12,7 +12,7 @@ extern const struct poptOption view_options[];
 struct view_given {
 	char *input, *event;
 	char *comm, *pid, *tid, *dso;
-	int quiet, verbose;
+	int with_inline, no_inline, quiet, verbose;
 };
 extern struct view_given view_given;
 
@@ -31,6 +31,9 @@ struct opened {
 	char *filter_text; /* "--comm python3 --tid 7"; NULL without a filter */
 	uint32_t event;	   /* the one that -e names, or the first with samples */
 };
+
+/* To be included beside them by the commands that show functions that were inlined. */
+extern const struct poptOption inline_options[];
 
 /* Reads the recording. A missing file says how to make one. */
 int view_open(struct opened *opened, const struct profile_options *options, struct err *err);

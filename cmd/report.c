@@ -29,6 +29,7 @@ const struct poptOption report_options[] = {
 	{"json", '\0', POPT_ARG_NONE, &given.json, 0, "write JSON: functions and lines", NULL},
 	{"csv", '\0', POPT_ARG_NONE, &given.csv, 0, "write comma-separated values", NULL},
 	{"stdio", '\0', POPT_ARG_NONE, NULL, 0, "plain text, as always: for users of perf", NULL},
+	{NULL, '\0', POPT_ARG_INCLUDE_TABLE, (void *)inline_options, 0, NULL, NULL},
 	{NULL, '\0', POPT_ARG_INCLUDE_TABLE, (void *)view_options, 0, NULL, NULL},
 	POPT_TABLEEND,
 };
@@ -170,7 +171,8 @@ static int show(struct report *report, const struct opened *opened, const struct
 int cmd_report(int argc, const char **argv)
 {
 	const struct command *command = command_find("report");
-	const struct profile_options options = {0};
+	/* A ranking is of what can be changed one by one; Py_DECREF is everywhere. */
+	const struct profile_options options = {.no_inline = true};
 	struct sorting sorting = {.order = VIEW_BY_SELF};
 	struct report report = {0};
 	struct opened opened;

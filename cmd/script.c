@@ -4,6 +4,7 @@
 #include "output/output.h"
 
 const struct poptOption script_options[] = {
+	{NULL, '\0', POPT_ARG_INCLUDE_TABLE, (void *)inline_options, 0, NULL, NULL},
 	{NULL, '\0', POPT_ARG_INCLUDE_TABLE, (void *)view_options, 0, NULL, NULL},
 	POPT_TABLEEND,
 };

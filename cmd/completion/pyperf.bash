@@ -11,11 +11,11 @@ _pyperf_options() { # COMMAND
 		;;
 	report)
 		echo "-s --sort --children --no-children --percent-limit -k --kind -n --show-nr-samples" \
-			"--json --csv --stdio $_pyperf_view"
+			"--json --csv --stdio --inline --no-inline $_pyperf_view"
 		;;
 	annotate) echo "--json --stdio $_pyperf_view" ;;
-	script) echo "$_pyperf_view" ;;
-	export) echo "-f --format -o --output --weight $_pyperf_view" ;;
+	script) echo "--inline --no-inline $_pyperf_view" ;;
+	export) echo "-f --format -o --output --weight --inline --no-inline $_pyperf_view" ;;
 	doctor) echo "--json -h --help" ;;
 	version | help) echo "-h --help" ;;
 	esac

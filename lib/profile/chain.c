@@ -4,6 +4,7 @@
 #include "perfmap/frames.h"
 #include "perfmap/merge.h"
 #include "process/process.h"
+#include "profile/inlined.h"
 #include "profile/objects.h"
 #include "profile/store.h"
 
@@ -20,7 +21,8 @@ struct native_hit {
 	uint32_t frame;
 	uint8_t class; /* enum merge_class */
 	bool mapped;
-	bool nameless; /* in no file, and nobody told what it is */
+	bool nameless;		     /* in no file, and nobody told what it is */
+	struct inlined_list inlined; /* into it */
 };
 
 struct native_entry {
@@ -35,6 +37,8 @@ struct python_entry {
 
 struct chains {
 	struct profile *profile;
+	bool expand; /* what is inlined gets frames of its own */
+	struct inlined inlined;
 	struct native_entry native[CACHE_SIZE];
 	struct python_entry python[CACHE_SIZE];
 	/* The sample at hand, leaf first. */
@@ -50,18 +54,21 @@ struct chains {
 	uint32_t frames[NATIVE_MAX + PYTHON_MAX + 1];
 };
 
-struct chains *chains_new(struct profile *profile)
+struct chains *chains_new(struct profile *profile, bool expand)
 {
 	struct chains *chains = calloc(1, sizeof(*chains));
 
 	if (!chains)
 		return NULL;
 	chains->profile = profile;
+	chains->expand = expand;
 	return chains;
 }
 
 void chains_free(struct chains *chains)
 {
+	if (chains)
+		inlined_fini(&chains->inlined);
 	free(chains);
 }
 
@@ -136,7 +143,8 @@ static struct native_hit find_native(struct chains *chains, const struct chain_s
 	struct native_hit hit = {.frame = KEYED_NONE, .class = MERGE_NATIVE};
 	struct map_hit map;
 	const struct dso *dso;
-	uint64_t vaddr;
+	uint64_t vaddr = 0;
+	bool is_file;
 
 	if (!process_find(profile->processes, in->sample->id.pid, addr, false, &map)) {
 		hit.frame = profile_add_frame(profile, ORIGIN_NATIVE, 0, addr);
@@ -147,12 +155,15 @@ static struct native_hit find_native(struct chains *chains, const struct chain_s
 	if (dso->kind == DSO_ANON && !find_jit(chains, in, addr, &hit))
 		return hit;
 	hit.nameless = dso->kind == DSO_ANON && hit.frame == KEYED_NONE;
-	if (dso->kind == DSO_ELF &&
-	    objects_vaddr(profile->objects, map.dso, map.file_offset, &vaddr) &&
-	    objects_is_eval(profile->objects, map.dso, vaddr))
+	is_file = dso->kind == DSO_ELF &&
+		  objects_vaddr(profile->objects, map.dso, map.file_offset, &vaddr);
+	if (is_file && objects_is_eval(profile->objects, map.dso, vaddr))
 		hit.class = MERGE_EVAL;
 	if (hit.frame == KEYED_NONE)
 		hit.frame = profile_add_frame(profile, ORIGIN_NATIVE, map.dso, map.file_offset);
+	if (chains->expand && is_file && hit.class == MERGE_NATIVE && hit.frame != KEYED_NONE &&
+	    !inlined_find(&chains->inlined, profile, hit.frame, vaddr, &hit.inlined))
+		hit.frame = KEYED_NONE;
 	return hit;
 }
 
@@ -193,20 +204,27 @@ static bool is_kernel(uint64_t context)
 	       context == PERF_CONTEXT_GUEST_KERNEL;
 }
 
+static bool add_frame(struct chains *chains, uint32_t frame, const struct native_hit *hit)
+{
+	if (chains->native_count == NATIVE_MAX)
+		return true;
+	chains->native_frames[chains->native_count] = frame;
+	chains->classes[chains->native_count] = hit->class;
+	chains->mapped[chains->native_count] = hit->mapped;
+	chains->nameless[chains->native_count] = hit->nameless;
+	chains->native_count++;
+	return frame != KEYED_NONE;
+}
+
 static bool add_native(struct chains *chains, const struct chain_sample *in, uint64_t addr,
 		       bool kernel)
 {
-	struct native_hit hit;
+	const struct native_hit hit = native_hit(chains, in, addr, kernel);
 
-	if (chains->native_count == NATIVE_MAX)
-		return true;
-	hit = native_hit(chains, in, addr, kernel);
-	chains->native_frames[chains->native_count] = hit.frame;
-	chains->classes[chains->native_count] = hit.class;
-	chains->mapped[chains->native_count] = hit.mapped;
-	chains->nameless[chains->native_count] = hit.nameless;
-	chains->native_count++;
-	return hit.frame != KEYED_NONE;
+	for (uint32_t i = 0; i < hit.inlined.count; i++)
+		if (!add_frame(chains, chains->inlined.frames.items[hit.inlined.first + i], &hit))
+			return false;
+	return add_frame(chains, hit.frame, &hit);
 }
 
 /* PERF_CONTEXT_USER_DEFERRED (Linux 6.18): a cookie follows, not an address. */

@@ -18,8 +18,8 @@
 struct chains;
 struct profile;
 
-/* Borrowed. */
-struct chains *chains_new(struct profile *profile);
+/* Borrowed. `expand`: functions that were inlined get frames of their own. */
+struct chains *chains_new(struct profile *profile, bool expand);
 void chains_free(struct chains *chains);
 
 struct chain_sample {

@@ -615,7 +615,7 @@ static int loader_init(struct loader *l, struct err *err)
 {
 	l->repeats = calloc(REPEATS, sizeof(*l->repeats));
 	l->order = order_new(deliver, l);
-	l->chains = chains_new(l->profile);
+	l->chains = chains_new(l->profile, !l->options->no_inline && !l->options->no_symbols);
 	l->profile->objects = objects_new(l->profile->processes, data_info(l->file));
 	if (!l->repeats || !l->order || !l->chains || !l->profile->objects)
 		return err_nomem(err);

@@ -259,6 +259,19 @@ bool objects_line(struct objects *objects, uint32_t dso, uint64_t vaddr, const c
 			  (object->elf && elf_line(object->elf, vaddr, file, line)));
 }
 
+size_t objects_inlined(struct objects *objects, uint32_t dso, uint64_t vaddr,
+		       struct elf_inlined *calls, size_t max)
+{
+	struct object *object = object_open(objects, dso);
+	size_t count = 0;
+
+	if (object && object->debug)
+		count = elf_inlined(object->debug, vaddr, calls, max);
+	if (!count && object && object->elf)
+		count = elf_inlined(object->elf, vaddr, calls, max);
+	return count;
+}
+
 bool objects_is_eval(struct objects *objects, uint32_t dso, uint64_t vaddr)
 {
 	struct object *object = object_open(objects, dso);

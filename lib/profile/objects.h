@@ -38,6 +38,10 @@ bool objects_line(struct objects *objects, uint32_t dso, uint64_t vaddr, const c
 /* From where to where the function goes that covers the address, where it has no symbol. */
 bool objects_range(struct objects *objects, uint32_t dso, uint64_t vaddr, uint64_t *start,
 		   uint64_t *size);
+struct elf_inlined;
+/* As elf_inlined(). */
+size_t objects_inlined(struct objects *objects, uint32_t dso, uint64_t vaddr,
+		       struct elf_inlined *calls, size_t max);
 /* Does the address lie in CPython's eval loop? */
 bool objects_is_eval(struct objects *objects, uint32_t dso, uint64_t vaddr);
 

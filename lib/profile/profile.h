@@ -117,6 +117,7 @@ struct profile_options {
 	profile_on_sample *on_sample; /* may be NULL */
 	void *ctx;
 	bool no_symbols; /* counting only */
+	bool no_inline;	 /* functions that the compiler inlined are a part of their callers */
 };
 
 int profile_load(struct profile **profile, struct data_file *file,

@@ -6,7 +6,6 @@
 #include "perfmap/frames.h"
 #include "process/process.h"
 #include "profile/objects.h"
-#include "symbol/demangle.h"
 #include "symbol/elf.h"
 #include "symbol/kallsyms.h"
 
@@ -29,16 +28,6 @@ struct resolver {
 static uint32_t text_id(struct resolver *r, const char *text)
 {
 	return intern_str(&r->profile->strings, text);
-}
-
-/* As the sources have it. */
-static uint32_t symbol_id(struct resolver *r, const char *symbol)
-{
-	struct strbuf plain = {0};
-	uint32_t id = text_id(r, demangle(symbol, &plain) ? strbuf_text(&plain) : symbol);
-
-	strbuf_fini(&plain);
-	return id;
 }
 
 static const char *base_name(const char *path)
@@ -130,7 +119,8 @@ static uint32_t resolve_native(struct resolver *r, struct frame_item *item)
 			start = size = 0;
 		return add_unnamed(r, FRAME_NATIVE, item->key.owner, dso->path, start, size);
 	}
-	key.function.name = key.function.qualname = symbol_id(r, symbol.name);
+	key.function.name = key.function.qualname = profile_symbol_id(r->profile, symbol.name,
+								      false);
 	key.function.file = text_id(r, dso->path);
 	key.vaddr = symbol.vaddr;
 	return profile_add_function(r->profile, &key, symbol.size);
@@ -156,7 +146,7 @@ static uint32_t resolve_kernel(struct resolver *r, struct frame_item *item)
 	return profile_add_function(r->profile, &key, symbol.end - symbol.start);
 }
 
-/* Entries of perf maps got their functions when they were found. */
+/* Entries of perf maps and what was inlined got their functions when they were found. */
 static uint32_t resolve_jit(struct resolver *r, struct frame_item *item)
 {
 	item->frame.addr = item->key.addr;
@@ -175,6 +165,7 @@ static uint32_t (*const resolvers[])(struct resolver *r, struct frame_item *item
 	[ORIGIN_CODE] = resolve_code,	  [ORIGIN_TRAMPOLINE] = resolve_jit,
 	[ORIGIN_JIT] = resolve_jit,	  [ORIGIN_NATIVE] = resolve_native,
 	[ORIGIN_KERNEL] = resolve_kernel, [ORIGIN_CUT] = resolve_cut,
+	[ORIGIN_INLINED] = resolve_jit,
 };
 
 static bool find_codes(struct resolver *r)

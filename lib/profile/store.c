@@ -5,6 +5,7 @@
 #include "perfmap/source.h"
 #include "process/process.h"
 #include "profile/objects.h"
+#include "symbol/demangle.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -109,6 +110,21 @@ const struct jit_code *profile_jit_code(const struct profile *profile, uint32_t 
 	uint64_t *index = map_get(&profile->jit_by_function, function);
 
 	return index ? &profile->jit_codes.items[*index - 1] : NULL;
+}
+
+uint32_t profile_symbol_id(struct profile *profile, const char *symbol, bool inlined)
+{
+	struct strbuf plain = {0};
+	uint32_t id = INTERN_NONE;
+
+	if (!demangle(symbol, &plain))
+		strbuf_str(&plain, symbol);
+	if (inlined)
+		strbuf_str(&plain, " (inlined)");
+	if (!strbuf_failed(&plain))
+		id = intern_add(&profile->strings, strbuf_text(&plain), plain.len);
+	strbuf_fini(&plain);
+	return id;
 }
 
 const char *profile_keep(struct profile *profile, const char *text)

@@ -19,9 +19,10 @@ enum frame_origin {
 	ORIGIN_CODE, /* owner: profile->codes_seen; addr: byte offset, with PY_FRAME_NO_INSTR */
 	ORIGIN_TRAMPOLINE, /* a py:: entry of a perf map or dump; owner: function */
 	ORIGIN_JIT,	   /* another entry of either; owner: function */
-	ORIGIN_NATIVE, /* owner: dso; addr: offset in the file, or the address where dso is no file
-			*/
-	ORIGIN_KERNEL, /* owner: dso; addr: absolute */
+	ORIGIN_NATIVE,	/* owner: dso; addr: offset in the file, or the address where dso is no file
+			 */
+	ORIGIN_KERNEL,	/* owner: dso; addr: absolute */
+	ORIGIN_INLINED, /* a function put into its caller; owner: function; addr: as of NATIVE */
 	ORIGIN_CUT, /* stands for the callers of a Python stack that is deeper than is recorded */
 };
 
@@ -96,6 +97,9 @@ uint32_t profile_add_function(struct profile *profile, const struct function_ite
 
 /* NULL for a function of which no jitdump has the code. */
 const struct jit_code *profile_jit_code(const struct profile *profile, uint32_t function);
+
+/* The id of a symbol's name as its sources have it; INTERN_NONE when memory ran out. */
+uint32_t profile_symbol_id(struct profile *profile, const char *symbol, bool inlined);
 
 /* Interns a copy; NULL when memory ran out. */
 const char *profile_keep(struct profile *profile, const char *text);

@@ -83,8 +83,8 @@ static unsigned int compare(struct elf_file *elf, uint64_t vaddr, const struct s
 	size_t found = elf_inlined(elf, vaddr, calls, 64);
 
 	if (found + 1 != count)
-		fail_msg("%llx: %zu inlined, llvm-addr2line says %zu", (unsigned long long)vaddr, found,
-			 count - 1);
+		fail_msg("%llx: %zu inlined, llvm-addr2line says %zu", (unsigned long long)vaddr,
+			 found, count - 1);
 	for (size_t i = 0; i < found; i++) {
 		if (strcmp(calls[i].name, said[i].name) != 0 || calls[i].line != said[i + 1].line)
 			fail_msg("%llx: %s called on %u, llvm-addr2line says %s on %u",

@@ -505,7 +505,8 @@ static __always_inline void run_walker(void *ctx, const __u64 held[2])
 	run.walk.frames = run.scratch->out.frames;
 	if (walk_begin(&run.walk, task_thread_pointer(task))) {
 		if (has_bpf_loop()) {
-			bpf_loop(WALK_STEPS_MAX, step, &run, 0);
+			if (bpf_loop(WALK_STEPS_MAX, step, &run, 0) == WALK_STEPS_MAX)
+				run.scratch->walk.status = PY_WALK_TRUNCATED;
 			bpf_loop(WALKER_NEW_CODES, send_code, &run, 0);
 		} else {
 			bool done = false;

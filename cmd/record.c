@@ -23,9 +23,9 @@
 
 static struct {
 	char **events;
-	char *pids, *tids, *cpus, *user, *duration;
+	char *pids, *tids, *cpus, *user, *cgroup, *duration;
 	char *frequency, *period, *output, *call_graph, *python, *pages;
-	int everything, fp, zstd_level, delay_ms, quiet, verbose;
+	int everything, alone, fp, zstd_level, delay_ms, quiet, verbose;
 } given = {.zstd_level = 1};
 
 const struct poptOption record_options[] = {
@@ -35,6 +35,11 @@ const struct poptOption record_options[] = {
 	{"all-cpus", 'a', POPT_ARG_NONE, &given.everything, 0, "everything that runs", NULL},
 	{"cpu", 'C', POPT_ARG_STRING, &given.cpus, 0, "everything that runs on these CPUs", "CPUS"},
 	{"uid", 'u', POPT_ARG_STRING, &given.user, 0, "attach to the processes of a user", "USER"},
+	{"cgroup", 'G', POPT_ARG_STRING, &given.cgroup, 0,
+	 "what belongs to a control group or a container: a path, a name or an id", "NAME"},
+	{"no-inherit", 'i', POPT_ARG_NONE, &given.alone, 0,
+	 "the threads that there are, not what they create", NULL},
+	{"per-thread", '\0', POPT_ARG_NONE, &given.alone, 0, "the same as --no-inherit", NULL},
 	{"duration", '\0', POPT_ARG_STRING, &given.duration, 0, "end after that many seconds",
 	 "SEC"},
 	{"event", 'e', POPT_ARG_ARGV, &given.events, 0,
@@ -206,6 +211,7 @@ static int set_options(const struct command *command, struct recorder_options *o
 		status = set_call_graph(command, options);
 	if (status)
 		return status;
+	options->no_inherit = given.alone;
 	if (given.python && find_word(python_words, given.python, &value) < 0)
 		return command_usage(command,
 				     "--python is auto, bpf, stop, trampoline or off, not '%s'",
@@ -486,7 +492,7 @@ static int record(const struct recorder_options *options, struct recorder_target
 static int set_target(const struct command *command, const struct recorder_options *options,
 		      struct recorder_target *target)
 {
-	bool cpus = given.everything || given.cpus;
+	bool cpus = given.everything || given.cpus || given.cgroup;
 	int ways = !!given.pids + !!given.tids + !!given.user + cpus, ret = 0;
 	struct err err = {0};
 
@@ -494,7 +500,8 @@ static int set_target(const struct command *command, const struct recorder_optio
 		return command_usage(command, "what is to be recorded? For example: pyperf record "
 					      "-- python3 train.py, or pyperf record -p PID");
 	if (ways > 1)
-		return command_usage(command, "-p, -t, -u and -a (or -C) exclude each other");
+		return command_usage(command,
+				     "-p, -t, -u and -a (or -C, --cgroup) exclude each other");
 	if (target_check(&err) < 0)
 		return command_fail(&err);
 	if (!ways)
@@ -508,6 +515,8 @@ static int set_target(const struct command *command, const struct recorder_optio
 		ret = target_add_user(target, given.user, &err);
 	else if (given.cpus)
 		ret = target_add_cpus(target, given.cpus, &err);
+	if (!ret && given.cgroup)
+		ret = target_set_cgroup(target, given.cgroup, &err);
 	return ret ? command_fail(&err) : 0;
 }
 

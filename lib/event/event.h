@@ -51,6 +51,8 @@ int event_list_probe(struct event_list *list, struct err *err);
 
 /* perf_event_open(2) with CLOEXEC; the fd or -errno. */
 int event_open_fd(const struct perf_event_attr *attr, pid_t pid, int cpu, int group_fd);
+/* The same for what belongs to a control group, given by an fd of its folder. */
+int event_open_cgroup_fd(const struct perf_event_attr *attr, int cgroup_fd, int cpu, int group_fd);
 
 /* Puts a failed open into words: what, why (paranoid level, capability, limits), what to do on a
  * host and in a container. Returns the code. */

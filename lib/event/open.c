@@ -16,6 +16,14 @@ int event_open_fd(const struct perf_event_attr *attr, pid_t pid, int cpu, int gr
 	return fd < 0 ? -errno : (int)fd;
 }
 
+int event_open_cgroup_fd(const struct perf_event_attr *attr, int cgroup_fd, int cpu, int group_fd)
+{
+	long fd = syscall(SYS_perf_event_open, attr, cgroup_fd, cpu, group_fd,
+			  PERF_FLAG_FD_CLOEXEC | PERF_FLAG_PID_CGROUP);
+
+	return fd < 0 ? -errno : (int)fd;
+}
+
 static bool read_number(const char *path, long long *value)
 {
 	char line[32], *end;

@@ -188,11 +188,11 @@ static int peek_forks(struct attach *attach, struct err *err)
 
 static int open_process(struct attach *attach, pid_t pid, bool *opened, struct err *err)
 {
+	bool unknown = true, alone = attach->channels->options->no_inherit;
 	struct tasks tids = {0};
-	bool unknown = true;
 	int ret = 0;
 
-	for (int pass = 0; !ret && unknown && pass < PASSES_MAX; pass++) {
+	for (int pass = 0; !ret && unknown && pass < (alone ? 1 : PASSES_MAX); pass++) {
 		tids.len = 0;
 		ret = target_threads(pid, &tids, err);
 		if (!ret && pass)
@@ -229,7 +229,8 @@ static int open_running(struct attach *attach, struct err *err)
 				 (int)task->tid);
 		any |= opened;
 	}
-	attach->settled_ns = now_ns() + CLONE_MAX_NS;
+	if (!attach->channels->options->no_inherit)
+		attach->settled_ns = now_ns() + CLONE_MAX_NS;
 	return ret || any ? ret : err_set(err, ERR_NOT_FOUND, "what was to be recorded has ended");
 }
 

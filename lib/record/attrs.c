@@ -43,7 +43,7 @@ void attr_sampled(struct perf_event_attr *attr, const struct event_spec *spec,
 		attr->freq = 1;
 		attr->sample_freq = options->frequency;
 	}
-	attr->inherit = kind != RECORDER_CPUS;
+	attr->inherit = kind != RECORDER_CPUS && !options->no_inherit;
 	/* Cycles do not count while a CPU idles; nor does what stands in for them. */
 	attr->exclude_idle = spec->fallback;
 	/* Only leaders are switched; members count while their leader does. */

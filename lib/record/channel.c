@@ -19,23 +19,47 @@
 #define ANCHOR_NAME "dummy"
 #define LATE_ID (UINT64_C(1) << 32)
 
-/* As event_open_fd(); a limit on open files that may be raised is. */
+/* The limit on open files, as far up as it goes; false where it is there already. */
+static bool raise_limit(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur >= limit.rlim_max)
+		return false;
+	limit.rlim_cur = limit.rlim_max;
+	return setrlimit(RLIMIT_NOFILE, &limit) == 0;
+}
+
 static int open_fd(const struct perf_event_attr *attr, pid_t pid, int cpu, int group)
 {
 	int fd = event_open_fd(attr, pid, cpu, group);
-	struct rlimit limit;
 
-	if (fd != -EMFILE || getrlimit(RLIMIT_NOFILE, &limit) < 0 ||
-	    limit.rlim_cur >= limit.rlim_max)
-		return fd;
-	limit.rlim_cur = limit.rlim_max;
-	return setrlimit(RLIMIT_NOFILE, &limit) < 0 ? fd : event_open_fd(attr, pid, cpu, group);
+	return fd == -EMFILE && raise_limit() ? event_open_fd(attr, pid, cpu, group) : fd;
+}
+
+/* Whatever runs on the CPU and belongs to the group. */
+static int open_cgroup_fd(const struct perf_event_attr *attr, int cgroup_fd, int cpu, int group)
+{
+	int fd = event_open_cgroup_fd(attr, cgroup_fd, cpu, group);
+
+	return fd == -EMFILE && raise_limit() ? event_open_cgroup_fd(attr, cgroup_fd, cpu, group)
+					      : fd;
 }
 
 static int open_error(const char *name, const struct perf_event_attr *attr, int fd, struct err *err)
 {
 	struct event_spec spec = {.name = (char *)name, .attr = *attr};
+	struct rlimit limit;
 
+	if (fd == -EMFILE && getrlimit(RLIMIT_NOFILE, &limit) == 0) {
+		err_set(err, ERR_SYSTEM,
+			"every thread takes open files on every CPU, and a process may have %llu "
+			"(RLIMIT_NOFILE): they are too few",
+			(unsigned long long)limit.rlim_max);
+		err_hint(err, "raise the limit (ulimit -Hn), attach to fewer processes or threads, "
+			      "or record with -a");
+		return ERR_SYSTEM;
+	}
 	return event_open_error(&spec, -fd, err);
 }
 
@@ -151,7 +175,10 @@ static int open_event(struct channels *channels, const struct channel *channel, 
 
 	if (!slot)
 		return err_nomem(err);
-	*fd = open_fd(&event->attr, tid, channel->cpu, group);
+	*fd = sampled && channels->target->cgroup.path
+		      ? open_cgroup_fd(&event->attr, channels->target->cgroup.fd, channel->cpu,
+				       group)
+		      : open_fd(&event->attr, tid, channel->cpu, group);
 	/* Kernels before 5.12 do not know attr.build_id; build-ids are then read from ELF. */
 	if (*fd == -EINVAL && event->attr.build_id) {
 		event->attr.build_id = 0;
@@ -208,7 +235,8 @@ int channels_open_task(struct channels *channels, pid_t tid, bool in_doubt, stru
 	size_t first = channels->open.len;
 	int ret = open_sampled(channels, tid, err), fd;
 
-	for (size_t i = first; in_doubt && !ret && i < channels->open.len; i++)
+	/* Also where the task ended meanwhile: what it created before that has inherited. */
+	for (size_t i = first; in_doubt && i < channels->open.len; i++)
 		if (!doubt_add(&channels->doubt, channels->open.items[i].id, i))
 			ret = err_nomem(err);
 	for (size_t c = 0; !ret && c < channels->len; c++)

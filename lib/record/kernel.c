@@ -74,15 +74,16 @@ static void read_modules(struct modules *modules)
 	strbuf_fini(&text);
 }
 
-int kernel_store_maps(const struct synth *synth, struct err *err)
+int kernel_store_maps(const struct synth *synth, bool sampled, struct err *err)
 {
 	uint64_t start = text_start(), end = UINT64_MAX;
 	struct modules modules = {0};
 	int ret;
 
 	if (!start) {
-		log_info("kernel functions will have no names: the kernel hides its addresses "
-			 "(kernel.kptr_restrict)");
+		if (sampled)
+			log_info("kernel functions will have no names: the kernel hides its "
+				 "addresses (kernel.kptr_restrict)");
 		return 0;
 	}
 	read_modules(&modules);

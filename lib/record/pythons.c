@@ -18,6 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 /* What is known of one process. */
@@ -29,8 +30,9 @@ struct tracked {
 		UNKNOWN_VERSION,
 	} state;
 	pid_t pid;
-	uint32_t cwd;	/* string */
-	uint16_t looks; /* that were taken while PARTIAL */
+	uint32_t cwd;	    /* string */
+	uint16_t looks;	    /* that were taken while PARTIAL */
+	uint64_t walked_ns; /* since when the walker knows it */
 	struct py_process process;
 };
 
@@ -351,6 +353,14 @@ void pythons_closed(struct pythons *pythons, pid_t pid)
 		 privilege_remedy(need, privilege.place));
 }
 
+static uint64_t now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+}
+
 static void look(struct pythons *pythons, struct tracked *tracked)
 {
 	struct runtime_info info = {.micro = -1};
@@ -381,6 +391,7 @@ static void look(struct pythons *pythons, struct tracked *tracked)
 	if (pythons->engine &&
 	    pythons->ops->add_process(pythons->engine, tracked->pid, &tracked->process, &err) < 0)
 		log_warn("process %d has no Python frames: %s", (int)tracked->pid, err.text);
+	tracked->walked_ns = now_ns();
 }
 
 void pythons_mmap(struct pythons *pythons, pid_t pid, const char *path, bool anonymous_code,
@@ -423,7 +434,7 @@ bool pythons_look_again(struct pythons *pythons)
 	return more;
 }
 
-void pythons_fork(struct pythons *pythons, pid_t pid, pid_t parent)
+void pythons_fork(struct pythons *pythons, pid_t pid, pid_t parent, uint64_t time_ns)
 {
 	const struct tracked *from = find(pythons, parent);
 	struct tracked copy, *to;
@@ -437,6 +448,9 @@ void pythons_fork(struct pythons *pythons, pid_t pid, pid_t parent)
 		return;
 	*to = copy;
 	to->pid = pid;
+	/* The walker did not know the parent then, and copied nothing. */
+	if (to->state == WALKED && time_ns < to->walked_ns)
+		look(pythons, to);
 }
 
 void pythons_exec(struct pythons *pythons, pid_t pid)

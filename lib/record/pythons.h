@@ -63,7 +63,7 @@ void pythons_mmap(struct pythons *pythons, pid_t pid, const char *path, bool ano
 /* Looks at processes again whose interpreter was still starting when it was found; true while there
  * are any. */
 bool pythons_look_again(struct pythons *pythons);
-void pythons_fork(struct pythons *pythons, pid_t pid, pid_t parent);
+void pythons_fork(struct pythons *pythons, pid_t pid, pid_t parent, uint64_t time_ns);
 void pythons_exec(struct pythons *pythons, pid_t pid);
 void pythons_exit(struct pythons *pythons, pid_t pid);
 

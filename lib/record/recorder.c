@@ -50,6 +50,12 @@ enum source_kind {
 	SOURCE_SAMPLES,
 };
 
+/* A side-band record that is not yet taken. */
+struct pending {
+	const struct perf_event_header *header; /* NULL: none */
+	uint64_t time;
+};
+
 struct recorder {
 	const struct recorder_options *options;
 	const struct recorder_target *target;
@@ -76,6 +82,9 @@ struct recorder {
 	struct {
 		VEC_OF(int)
 	} ends; /* pidfds: readable when a target has ended */
+	struct {
+		VEC_OF(struct pending)
+	} pending; /* by channel */
 	struct {
 		VEC_OF(uint32_t)
 	} frames_before; /* by channel: tid whose frames lie directly before, or 0 */
@@ -144,7 +153,7 @@ static int watch_all(struct recorder *recorder, struct err *err)
 	for (size_t i = 0; !ret && i < recorder->channels.len; i++) {
 		const struct channel *channel = &recorder->channels.items[i];
 
-		if (!vec_push(&recorder->frames_before))
+		if (!vec_push(&recorder->frames_before) || !vec_push(&recorder->pending))
 			return err_nomem(err);
 		ret = watch(recorder, channel->sideband_fd, SOURCE_SIDEBAND, i, err);
 		if (!ret)
@@ -223,6 +232,14 @@ static int open_file(struct recorder *recorder, struct err *err)
 	return 0;
 }
 
+static bool samples_kernel(const struct event_list *events)
+{
+	for (size_t i = 0; i < events->len; i++)
+		if (!events->items[i].attr.exclude_kernel)
+			return true;
+	return false;
+}
+
 static int store_state(struct recorder *recorder, struct err *err)
 {
 	const struct data_event *sideband = &recorder->channels.events[recorder->channels.sampled];
@@ -231,7 +248,7 @@ static int store_state(struct recorder *recorder, struct err *err)
 		.id = sideband->ids[0],
 		.native = recorder->native,
 	};
-	int ret = kernel_store_maps(&synth, err);
+	int ret = kernel_store_maps(&synth, samples_kernel(recorder->options->events), err);
 
 	/* What a held child has now, its exec drops. */
 	if (!ret && recorder->target->kind != RECORDER_COMMAND)
@@ -337,7 +354,7 @@ static int on_sideband(struct recorder *recorder, const struct perf_event_header
 		if (!record_decode_task(header, &task) || task.pid == task.ppid)
 			return 0;
 		roots_fork(recorder->roots, (pid_t)task.pid, (pid_t)task.ppid);
-		pythons_fork(recorder->pythons, (pid_t)task.pid, (pid_t)task.ppid);
+		pythons_fork(recorder->pythons, (pid_t)task.pid, (pid_t)task.ppid, task.time);
 		return 0;
 	case PERF_RECORD_EXIT:
 		if (record_decode_task(header, &task) && task.pid == task.tid)
@@ -522,12 +539,75 @@ static int read_ring(struct recorder *recorder, size_t channel, struct ring *rin
 	return ret;
 }
 
-static int read_sideband(struct recorder *recorder, struct err *err)
+/* The next side-band record of a channel, and its time. */
+static void next_pending(struct recorder *recorder, size_t channel)
 {
+	const struct perf_event_attr *attr =
+		&recorder->channels.events[recorder->channels.sampled].attr;
+	struct pending *pending = &recorder->pending.items[channel];
+	struct record_id id = {0};
+	int corrupt = 0;
+
+	pending->header = ring_next(&recorder->channels.items[channel].sideband, &corrupt);
+	if (corrupt)
+		log_warn("a ring buffer held a broken record; what followed it is lost");
+	if (pending->header && record_decode_id(pending->header, attr, &id))
+		pending->time = id.time;
+}
+
+static struct pending *earliest(const struct recorder *recorder)
+{
+	struct pending *first = NULL;
+
+	for (size_t i = 0; i < recorder->pending.len; i++) {
+		struct pending *pending = &recorder->pending.items[i];
+
+		if (pending->header && (!first || pending->time < first->time))
+			first = pending;
+	}
+	return first;
+}
+
+/* A child may be forked on one CPU and exec on another, so side-band records are taken in the order
+ * of their time. What was written after the first look waits for the next: an earlier record may
+ * be in a ring that was looked at before. *more says that there is some. */
+static int read_sideband_batch(struct recorder *recorder, bool *more, struct err *err)
+{
+	enum fate fate = WRITTEN; /* only samples have another */
+	uint64_t now = now_ns();
+	struct pending *first;
 	int ret = 0;
 
-	for (size_t i = 0; !ret && i < recorder->channels.len; i++)
-		ret = read_ring(recorder, i, &recorder->channels.items[i].sideband, err);
+	for (size_t i = 0; i < recorder->pending.len; i++) {
+		ring_begin(&recorder->channels.items[i].sideband);
+		next_pending(recorder, i);
+	}
+	while (!ret && (first = earliest(recorder)) && first->time < now) {
+		size_t channel = (size_t)(first - recorder->pending.items);
+
+		ret = read_record(recorder, channel, first->header, &fate, err);
+		next_pending(recorder, channel);
+	}
+	*more = false;
+	for (size_t i = 0; i < recorder->pending.len; i++) {
+		struct ring *ring = &recorder->channels.items[i].sideband;
+
+		if (recorder->pending.items[i].header) {
+			ring_put_back(ring, recorder->pending.items[i].header);
+			*more = true;
+		}
+		ring_end(ring);
+	}
+	return ret;
+}
+
+static int read_sideband(struct recorder *recorder, struct err *err)
+{
+	bool more = true;
+	int ret = 0;
+
+	while (!ret && more)
+		ret = read_sideband_batch(recorder, &more, err);
 	pythons_requests(recorder->pythons);
 	recorder->starting = pythons_look_again(recorder->pythons);
 	return ret;
@@ -677,6 +757,7 @@ void recorder_free(struct recorder *recorder)
 	strbuf_fini(&recorder->renamed);
 	strbuf_fini(&recorder->frames);
 	vec_fini(&recorder->frames_before);
+	vec_fini(&recorder->pending);
 	strbuf_fini(&recorder->tracing);
 	for (size_t i = 0; i < recorder->ends.len; i++)
 		if (recorder->ends.items[i] >= 0)

@@ -62,6 +62,10 @@ struct recorder_target {
 		VEC_OF(struct recorder_task)
 	} tasks;
 	struct cpus cpus; /* RECORDER_CPUS; none: all */
+	struct {
+		char *path; /* RECORDER_CPUS: only what belongs to this control group; or NULL */
+		int fd;
+	} cgroup;
 };
 
 struct recorder_options {
@@ -71,6 +75,7 @@ struct recorder_options {
 	bool rate_given;		 /* by the user: then tracepoints are sampled at it, too */
 	enum recorder_chain chain;
 	uint32_t stack_bytes; /* RECORDER_CHAIN_DWARF: of each sample's stack that are copied */
+	bool no_inherit;      /* the tasks alone, not what they create */
 	size_t pages;	/* per CPU, a power of two; 0: the default, less where mlock forbids */
 	int zstd_level; /* 0: no compression */
 	int delay_ms;	/* counting starts that long after exec or recorder_run(); 0: at once */

@@ -4,6 +4,7 @@
 #include "base/privilege.h"
 #include "base/text.h"
 #include "process/proc.h"
+#include "record/cgroup.h"
 
 #include <ctype.h>
 #include <dirent.h>
@@ -276,8 +277,26 @@ int target_add_cpus(struct recorder_target *target, const char *text, struct err
 	return ret;
 }
 
+int target_set_cgroup(struct recorder_target *target, const char *name, struct err *err)
+{
+	struct strbuf path = {0};
+	int fd = cgroup_open(name, &path, err);
+
+	if (fd < 0) {
+		strbuf_fini(&path);
+		return fd;
+	}
+	target->cgroup.fd = fd;
+	target->cgroup.path = path.buf;
+	return 0;
+}
+
 void target_fini(struct recorder_target *target)
 {
+	if (target->cgroup.path)
+		close(target->cgroup.fd);
+	free(target->cgroup.path);
+	target->cgroup.path = NULL;
 	vec_fini(&target->tasks);
 	vec_fini(&target->cpus);
 }
@@ -311,6 +330,11 @@ void target_describe(const struct recorder_target *target, struct strbuf *out)
 		describe_tasks(target, out);
 		return;
 	}
+	if (target->cgroup.path) {
+		strbuf_str(out, "control group ");
+		text_escape(out, target->cgroup.path, strlen(target->cgroup.path));
+		strbuf_str(out, " on ");
+	}
 	if (!target->cpus.len) {
 		strbuf_str(out, "all CPUs");
 		return;
@@ -323,7 +347,7 @@ void target_describe(const struct recorder_target *target, struct strbuf *out)
 bool target_ended(const struct recorder_target *target)
 {
 	if (target->kind == RECORDER_CPUS)
-		return false;
+		return target->cgroup.path && access(target->cgroup.path, F_OK) < 0;
 	for (size_t i = 0; i < target->tasks.len; i++) {
 		uint64_t start;
 

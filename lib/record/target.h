@@ -21,12 +21,15 @@ int target_add_ids(struct recorder_target *target, const char *text, struct err 
 int target_add_user(struct recorder_target *target, const char *user, struct err *err);
 /* "0-3,8": all of them must be online. */
 int target_add_cpus(struct recorder_target *target, const char *text, struct err *err);
+/* What belongs to a control group (cgroup.h), on the target's CPUs. */
+int target_set_cgroup(struct recorder_target *target, const char *name, struct err *err);
 void target_fini(struct recorder_target *target);
 
-/* "process 12 (python3)", "CPUs 0-1", "all CPUs"; names are read now. */
+/* "process 12 (python3)", "CPUs 0-1", "all CPUs", "control group /x on all CPUs"; names are read
+ * now. */
 void target_describe(const struct recorder_target *target, struct strbuf *out);
 
-/* Are all its tasks gone? A target of CPUs never ends. */
+/* Are all its tasks gone, or its control group? A target of CPUs alone never ends. */
 bool target_ended(const struct recorder_target *target);
 
 /* The threads of a process now; none where it is gone. */

@@ -1,9 +1,15 @@
 #!/usr/bin/env python3
 """Threads and processes that a target makes, by every way there is, and how they end."""
+import os
+import pathlib
+import re
 import sys
 
 import live
 from live import check
+
+# "python3  4711/4712  [001]  7028.659459:    1001001 cpu-clock: "
+HEAD = re.compile(r"(\d+)/(\d+)\s+\[")
 
 # Threads that sleep go on when others have ended.
 SLEEPERS = """
@@ -25,6 +31,162 @@ def tracepoints_outlive_a_thread(python):
     # short() has two of them.
     check(lines >= 0.99 * len(sleeping), "sleeper() has", lines, "of", len(sleeping))
     return f"{lines} of {len(sleeping)}"
+
+
+BURN = """
+import os, sys, time
+def burn(name):
+    code = compile("def %s(end):\\n while time.thread_time() < end: pass" % name, "<burn>", "exec")
+    exec(code, globals())
+    os.write(1, b"%s %d\\n" % (name.encode(), os.getpid()))
+    globals()[name](time.thread_time() + 0.15)
+"""
+
+# Each child runs a function of its own name and says its pid, so that samples can be told to be
+# those of the right process.
+CHILDREN = {
+    "fork": "if os.fork() == 0: burn('forked'); os._exit(0)\nos.wait()",
+    # The child of a vfork() that becomes another program at once: subprocess does it.
+    "subprocess": "import subprocess; subprocess.run([sys.executable, '-c', BURN + 'burn(\\'spawned\\')'])",
+    "posix_spawn": "os.waitpid(os.posix_spawn(sys.executable, [sys.executable, '-c', BURN + 'burn(\\'posix\\')'], os.environ), 0)",
+    "exec": "if os.fork() == 0: os.execv(sys.executable, [sys.executable, '-c', BURN + 'burn(\\'executed\\')'])\nos.wait()",
+}
+POOLS = """
+import multiprocessing, queue
+def worker(tasks, results, name):
+    for _ in iter(tasks.get, None):
+        burn(name)
+        results.put(name)
+def persistent_pool(method):
+    # As a data loader has it: workers that live as long as the program and take work from a queue.
+    context = multiprocessing.get_context(method)
+    tasks, results = context.Queue(), context.Queue()
+    workers = [context.Process(target=worker, args=(tasks, results, "worker_" + method)) for i in range(2)]
+    for process in workers: process.start()
+    for _ in range(4): tasks.put(1)
+    for _ in range(4): results.get()
+    for _ in workers: tasks.put(None)
+    for process in workers: process.join()
+if __name__ == "__main__":
+    for method in ("fork", "spawn", "forkserver"):
+        persistent_pool(method)
+"""
+
+
+def expect_processes(recording, names):
+    """Every process that said so has samples in the function that it ran, and no other has."""
+    said = {}
+    for line in recording.stdout.splitlines():
+        name, pid = line.split()
+        said.setdefault(name, set()).add(int(pid))
+    check(set(said) >= set(names), "the program says", said)
+    hits = {}
+    for sample in recording.script():
+        for frame in sample.python:
+            if frame.name in said:
+                pid = int(HEAD.search(sample.head)[1])
+                check(pid in said[frame.name], frame.name, "is told of process", pid, "but ran in", said[frame.name])
+                hits[frame.name, pid] = hits.get((frame.name, pid), 0) + 1
+    for name, pids in said.items():
+        for pid in pids:
+            check(hits.get((name, pid), 0) >= 5, name, "in process", pid, "has", hits.get((name, pid)), "samples")
+    return f"{len(hits)} processes"
+
+
+@live.test_each_python
+def children(python):
+    program = f"BURN = {BURN!r}\nexec(BURN)\n" + "\n".join(CHILDREN.values())
+    recording = live.Recording([python, "-S", "-c", program], "-e", "cpu-clock")
+    return expect_processes(recording, ("forked", "spawned", "posix", "executed"))
+
+
+@live.test_each_python
+def pools(python):
+    """multiprocessing, each way to start a process: persistent workers with queues."""
+    with live.scratch_folder() as folder:
+        path = pathlib.Path(folder, "pools.py")
+        path.write_text(BURN + POOLS)
+        recording = live.Recording([python, path], "-e", "cpu-clock")
+        return expect_processes(recording, ["worker_" + m for m in ("fork", "spawn", "forkserver")])
+
+
+@live.test
+def children_of_other_versions():
+    """A Python of every version below one: each with its own runtime's frames."""
+    pythons = list(live.PYTHONS.values())
+    names = [f"version_{i}" for i in range(len(pythons))]
+    program = "import subprocess\n" + "".join(
+        f"subprocess.run([{python!r}, '-S', '-c', {BURN + f'burn({name!r})'!r}])\n" for python, name in zip(pythons, names)
+    )
+    recording = live.Recording([live.any_python(), "-c", program], "-e", "cpu-clock")
+    expect_processes(recording, names)
+    head = recording.read("report").splitlines()[0]
+    for version in live.PYTHONS:
+        check(version.split("-")[0] in head, version, "is missing in", head)
+    return f"{len(pythons)} versions"
+
+
+@live.test_each_python
+def exec_in_a_thread(python):
+    """The thread takes over the process: its number becomes that of the first thread."""
+    program = f"""
+BURN = {BURN!r}
+exec(BURN)
+import threading
+def become(): os.execv(sys.executable, [sys.executable, "-S", "-c", BURN + "burn('after')"])
+burn("before")
+threading.Thread(target=become).start()
+time.sleep(100)
+"""
+    recording = live.Recording([python, "-S", "-c", program], "-e", "cpu-clock")
+    expect_processes(recording, ("before", "after"))
+    # What ran before has ended with its maps: no frame of it may follow.
+    names = [sample.python[-1].file for sample in recording.script() if sample.python]
+    check(names, "no Python samples")
+
+
+@live.test
+def without_what_they_create():
+    """--per-thread: the first thread alone."""
+    program = f"""
+{BURN}
+import threading
+thread = threading.Thread(target=burn, args=("other",))
+burn("first")
+thread.start(); thread.join()
+"""
+    for option in ("--per-thread", "-i"):
+        recording = live.Recording([live.any_python(), "-S", "-c", program], "-e", "cpu-clock", option)
+        names = {frame.name for sample in recording.script() for frame in sample.python}
+        check("first" in names and "other" not in names, option, "gives", names)
+
+
+@live.test_each_python
+def grouping(python):
+    """report by process, thread and name; threads that name themselves."""
+    program = f"""
+{BURN}
+import threading
+def named():
+    open("/proc/thread-self/comm", "w").write("renamed")
+    os.write(1, b"tid %d\\n" % threading.get_native_id())
+    burn("inner")
+if os.fork() == 0:
+    burn("child"); os._exit(0)
+os.wait()
+thread = threading.Thread(target=named); thread.start(); thread.join()
+"""
+    recording = live.Recording([python, "-S", "-c", program], "-e", "cpu-clock")
+    said = dict(line.split() for line in recording.stdout.splitlines())
+    by_pid = recording.read("report", "--sort", "pid")
+    check(said["child"] in by_pid and said["inner"] in by_pid, by_pid)
+    by_tid = recording.read("report", "--sort", "tid,function", "--percent-limit", "0")
+    check(re.search(rf"{said['tid']} +inner\b", by_tid), said, by_tid)
+    check(not re.search(rf"{said['tid']} +child\b", by_tid), by_tid)
+    by_comm = recording.read("report", "--sort", "comm,function", "--percent-limit", "0")
+    check(re.search(r"renamed +inner\b", by_comm), by_comm)
+    only = {f["qualname"] for f in recording.report("--comm", "renamed")["functions"]}
+    check("inner" in only and "child" not in only, only)
 
 
 if __name__ == "__main__":

@@ -59,7 +59,8 @@ struct jitdump_head {
  * namespace. The fd, ERR_NOT_FOUND, or ERR_PERMISSION where it is not to be trusted
  * (safe_open_written()).
  */
-int jitdump_open(pid_t pid, pid_t ns_pid, uid_t uid, const char *path, struct err *err);
+int jitdump_open(const char *held, pid_t pid, pid_t ns_pid, uid_t uid, const char *path,
+		 struct err *err);
 /* Appends at most JITDUMP_BYTES_MAX; *refused: bytes that are too much. */
 int jitdump_read(int fd, struct strbuf *text, uint64_t *refused, struct err *err);
 

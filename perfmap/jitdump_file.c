@@ -21,7 +21,8 @@ uint32_t jitdump_name_pid(const char *path)
 	return strcmp(s, end) == 0 ? (uint32_t)pid : 0;
 }
 
-int jitdump_open(pid_t pid, pid_t ns_pid, uid_t uid, const char *path, struct err *err)
+int jitdump_open(const char *held, pid_t pid, pid_t ns_pid, uid_t uid, const char *path,
+		 struct err *err)
 {
 	uint32_t number = jitdump_name_pid(path);
 
@@ -30,7 +31,7 @@ int jitdump_open(pid_t pid, pid_t ns_pid, uid_t uid, const char *path, struct er
 	if (number != (uint32_t)ns_pid && number != (uint32_t)pid)
 		return err_set(err, ERR_PERMISSION,
 			       "%s is not to be trusted: it is another process's", path);
-	return safe_open_written(pid, ns_pid, uid, path, err);
+	return safe_open_written(held, pid, ns_pid, uid, path, err);
 }
 
 int jitdump_read(int fd, struct strbuf *text, uint64_t *refused, struct err *err)

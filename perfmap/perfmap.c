@@ -333,12 +333,12 @@ uint64_t perfmap_skipped(const struct perfmap *map)
 	return map->skipped;
 }
 
-int perfmap_open(pid_t pid, pid_t ns_pid, uid_t uid, struct err *err)
+int perfmap_open(const char *held, pid_t pid, pid_t ns_pid, uid_t uid, struct err *err)
 {
 	char path[40];
 
 	snprintf(path, sizeof(path), "/tmp/perf-%d.map", (int)ns_pid);
-	return safe_open_written(pid, ns_pid, uid, path, err);
+	return safe_open_written(held, pid, ns_pid, uid, path, err);
 }
 
 int perfmap_read(int fd, struct strbuf *text, uint64_t *refused, struct err *err)

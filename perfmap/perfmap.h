@@ -42,10 +42,11 @@ uint64_t perfmap_skipped(const struct perfmap *map);
 
 /*
  * Opens the map of a live or just ended process: /proc/PID/root/tmp/perf-NSPID.map while it lives,
- * else /tmp/perf-NSPID.map where `ns_pid` was noted before. The fd, ERR_NOT_FOUND where there is
- * none, ERR_PERMISSION with the reason where it is not to be trusted (safe_open_written()).
+ * else /tmp/perf-NSPID.map of the tree that is held for it, or ours, where `ns_pid` was noted
+ * before. The fd, ERR_NOT_FOUND where there is none, ERR_PERMISSION with the reason where it is not
+ * to be trusted (safe_open_written()).
  */
-int perfmap_open(pid_t pid, pid_t ns_pid, uid_t uid, struct err *err);
+int perfmap_open(const char *held, pid_t pid, pid_t ns_pid, uid_t uid, struct err *err);
 /* Appends whole lines, as far as PERFMAP_BYTES_MAX; *refused: bytes that are too much. */
 int perfmap_read(int fd, struct strbuf *text, uint64_t *refused, struct err *err);
 

@@ -54,7 +54,8 @@ static int refuse(struct err *err, const char *root, const char *path, const cha
 	return err_set(err, ERR_PERMISSION, "%s%s is not to be trusted: %s", root, path, why);
 }
 
-int safe_open_written(pid_t pid, pid_t ns_pid, uid_t uid, const char *path, struct err *err)
+int safe_open_written(const char *held, pid_t pid, pid_t ns_pid, uid_t uid, const char *path,
+		      struct err *err)
 {
 	char root[32];
 	struct stat st;
@@ -65,10 +66,10 @@ int safe_open_written(pid_t pid, pid_t ns_pid, uid_t uid, const char *path, stru
 	if (stat(root, &st) < 0) {
 		if (errno != ENOENT && errno != ESRCH)
 			return err_sys(err, errno, "cannot look into %s", root);
-		if (pid != ns_pid)
+		if (!*held && pid != ns_pid)
 			return err_set(err, ERR_NOT_FOUND, "process %d has ended with its files",
 				       (int)pid);
-		root[0] = '\0';
+		snprintf(root, sizeof(root), "%s", held);
 	}
 	fd = safe_open(root, path, SAFE_OPEN_NOFOLLOW, &st, err);
 	if (fd < 0)

@@ -27,12 +27,14 @@ int safe_open(const char *root, const char *path, enum safe_open_flag flag, stru
 	      struct err *err);
 
 /*
- * A file that a process wrote under a name that others can foresee: in its own tree or, where it
- * has ended and had the same number in its namespace as in ours, in our tree. Trusted only when it
+ * A file that a process wrote under a name that others can foresee: in its own tree. Where it
+ * has ended that is `held` (roots_path()) or, where that is "" and it had the same number in its
+ * namespace as in ours, our tree. Trusted only when it
  * belongs to `uid` or root and has no second name, since a link to what the process could not read
  * would leak that into a recording.
  */
-int safe_open_written(pid_t pid, pid_t ns_pid, uid_t uid, const char *path, struct err *err);
+int safe_open_written(const char *held, pid_t pid, pid_t ns_pid, uid_t uid, const char *path,
+		      struct err *err);
 
 /* Appends what comes first of a file, and says in *rest how many bytes lie behind `limit`. */
 int safe_read_start(int fd, const char *path, size_t limit, struct strbuf *out, uint64_t *rest,

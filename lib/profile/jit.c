@@ -100,7 +100,7 @@ static uint64_t process_of(struct jit *jit, uint32_t pid)
 static int read_live_dump(struct jit *jit, struct jit_dump *dump, const char *path, struct err *err)
 {
 	pid_t pid = (pid_t)dump->pid;
-	int fd = jit->live ? jitdump_open(pid, pid, geteuid(), path, NULL) : -1, rc = 0;
+	int fd = jit->live ? jitdump_open("", pid, pid, geteuid(), path, NULL) : -1, rc = 0;
 	struct jitdump_head recorded, found;
 	struct strbuf text = {0};
 	uint64_t refused;
@@ -217,7 +217,7 @@ uint64_t jit_epoch(struct jit *jit, uint32_t pid, uint64_t time)
 
 static void read_live_map(struct jit *jit, uint32_t pid)
 {
-	int fd = perfmap_open((pid_t)pid, (pid_t)pid, geteuid(), NULL);
+	int fd = perfmap_open("", (pid_t)pid, (pid_t)pid, geteuid(), NULL);
 	struct strbuf text = {0};
 	uint64_t refused;
 

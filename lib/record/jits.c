@@ -78,10 +78,12 @@ static struct jit_file *find(struct jits *jits, pid_t pid, const char *path)
 /* Where there is none yet it is tried again later. */
 static void open_file(struct jits *jits, struct jit_file *file, bool last)
 {
+	const char *held = roots_path(jits->roots, file->pid);
 	struct err why = {0};
 
-	file->fd = file->path ? jitdump_open(file->pid, file->ns_pid, file->uid, file->path, &why)
-			      : perfmap_open(file->pid, file->ns_pid, file->uid, &why);
+	file->fd = file->path ? jitdump_open(held, file->pid, file->ns_pid, file->uid, file->path,
+					     &why)
+			      : perfmap_open(held, file->pid, file->ns_pid, file->uid, &why);
 	if (file->fd >= 0) {
 		jits->open++;
 	} else if (why.code != ERR_NOT_FOUND) {

@@ -5,6 +5,7 @@
 #include "base/map.h"
 #include "base/vec.h"
 #include "data/writer.h"
+#include "process/roots.h"
 
 #include <stdint.h>
 #include <sys/types.h>
@@ -14,9 +15,10 @@
  * processes. A file is opened as soon as its process is seen to have one, so that neither the
  * process's end nor its exec nor its container takes it away, and read at the end.
  *
- * All zero is ready.
+ * All zero but for `roots` is ready.
  */
 struct jits {
+	const struct roots *roots; /* set by the owner; borrowed */
 	struct {
 		VEC_OF(struct jit_file)
 	} files;

@@ -166,7 +166,7 @@ int pythons_new(struct pythons **result, enum recorder_python *python,
 
 	if (!pythons)
 		return err_nomem(err);
-	pythons->roots = roots;
+	pythons->roots = pythons->jits.roots = roots;
 	intern_init(&pythons->strings);
 	pythons->codes = py_codes_new(&pythons->strings);
 	pythons->runtimes = runtime_cache_new();

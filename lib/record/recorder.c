@@ -1,6 +1,7 @@
 #include "record/recorder.h"
 
 #include "base/log.h"
+#include "base/privilege.h"
 #include "base/strbuf.h"
 #include "perfmap/frames.h"
 #include "record/attach.h"
@@ -77,7 +78,8 @@ struct recorder {
 	uint64_t enable_ns; /* 0: counting, or by exec */
 	bool starting;	    /* an interpreter is, and cannot be walked yet */
 	int epoll_fd;
-	bool kept_old; /* PATH.old holds what was there before */
+	bool pid_namespace; /* pyperf's is not the initial one */
+	bool kept_old;	    /* PATH.old holds what was there before */
 	bool created;
 	struct {
 		VEC_OF(int)
@@ -102,13 +104,19 @@ int recorder_new(struct recorder **result, const struct recorder_options *option
 		 const struct recorder_target *target, struct err *err)
 {
 	struct recorder *recorder = calloc(1, sizeof(*recorder));
+	struct privilege privilege;
 	int ret;
 
 	if (!recorder)
 		return err_nomem(err);
+	privilege_read(&privilege);
 	recorder->options = options;
 	recorder->engine = options->python;
 	recorder->epoll_fd = -1;
+	recorder->pid_namespace = privilege.pid_namespace != 0;
+	if (recorder->pid_namespace && target->kind == RECORDER_CPUS)
+		log_info("processes outside of this pid namespace are told by their time alone: %s",
+			 privilege_remedy(PRIVILEGE_NEED_TARGET, privilege.place));
 	recorder->roots = roots_new();
 	recorder->hits = recorder->roots ? hits_new(recorder->roots) : NULL;
 	if (recorder->hits)
@@ -250,6 +258,8 @@ static int store_state(struct recorder *recorder, struct err *err)
 	};
 	int ret = kernel_store_maps(&synth, samples_kernel(recorder->options->events), err);
 
+	if (!ret && recorder->pid_namespace && recorder->target->kind == RECORDER_CPUS)
+		ret = synth_comm(&synth, 0, 0, "[other pid namespaces]", err);
 	/* What a held child has now, its exec drops. */
 	if (!ret && recorder->target->kind != RECORDER_COMMAND)
 		ret = existing_store(&synth, recorder->target, recorder->roots, recorder->pythons,
@@ -485,6 +495,24 @@ rename_event(struct recorder *recorder, const struct perf_event_header *header, 
 	return (const struct perf_event_header *)renamed->buf;
 }
 
+/* Processes that pyperf's pid namespace does not show are all number 0 in it: what the records say
+ * of each would be said of all. */
+static bool is_of_nobody(const struct recorder *recorder, const struct perf_event_header *header)
+{
+	uint32_t pid;
+
+	switch (header->type) {
+	case PERF_RECORD_MMAP:
+	case PERF_RECORD_MMAP2:
+	case PERF_RECORD_COMM:
+	case PERF_RECORD_FORK:
+	case PERF_RECORD_EXIT:
+		memcpy(&pid, header + 1, sizeof(pid));
+		return recorder->pid_namespace && !pid;
+	}
+	return false;
+}
+
 static int read_record(struct recorder *recorder, size_t channel,
 		       const struct perf_event_header *header, enum fate *fate, struct err *err)
 {
@@ -494,7 +522,8 @@ static int read_record(struct recorder *recorder, size_t channel,
 
 	*fate = WRITTEN;
 	strbuf_reset(&recorder->frames);
-
+	if (is_of_nobody(recorder, header))
+		return 0;
 	if (record_identifier(header, PERF_SAMPLE_IDENTIFIER, &id))
 		event = channels_event(&recorder->channels, id, &late);
 	if (header->type == PERF_RECORD_SAMPLE) {

@@ -318,6 +318,25 @@ for cells in MATRIX:
 
 
 @live.test
+def processes_outside():
+    """With -a in a pid namespace the rest of the machine is one heap of time, under no one's name."""
+    e = engine()
+    busy = subprocess.Popen(["sh", "-c", "while :; do :; done"])
+    try:
+        ran = e.run(
+            ["--privileged"], "sh", "-c",
+            "/opt/pyperf/pyperf record -e cpu-clock -F 999 -a --duration 0.5 -o /work/all.data &&"
+            "/opt/pyperf/pyperf report -i /work/all.data --sort pid,comm --csv 2>/dev/null",
+        )
+    finally:
+        busy.kill()
+        busy.wait()
+    check(ran.returncode == 0 and "--pid host" in ran.stderr, ran)
+    nobodys = [line for line in ran.stdout.splitlines() if line.startswith("0,")]
+    check(len(nobodys) == 1 and "[other pid namespaces]" in nobodys[0], ran.stdout)
+
+
+@live.test
 def other_pid_namespace():
     """/proc of another pid namespace than pyperf's own would name other processes."""
     if os.geteuid() != 0:

@@ -178,7 +178,7 @@ static void put_file(const char *path, const char *text)
 
 static int read_map(pid_t pid, pid_t ns_pid, uid_t uid, struct strbuf *text, struct err *err)
 {
-	int fd = perfmap_open(pid, ns_pid, uid, err), ret;
+	int fd = perfmap_open("", pid, ns_pid, uid, err), ret;
 	uint64_t refused;
 
 	if (fd < 0)

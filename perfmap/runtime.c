@@ -1,11 +1,11 @@
 #include "perfmap/runtime.h"
 
-#include "arch/arch.h"
 #include "base/log.h"
 #include "base/map.h"
 #include "base/vec.h"
 #include "perfmap/discover.h"
 #include "perfmap/embedded.h"
+#include "perfmap/thread_keys.h"
 #include "process/memory.h"
 #include "process/proc.h"
 #include "symbol/elf.h"
@@ -89,20 +89,20 @@ static bool starts_with(const char *text, const char *prefix)
 	return strncmp(text, prefix, strlen(prefix)) == 0;
 }
 
+static bool is_musl(const char *path)
+{
+	const char *name = last_component(path);
+
+	return starts_with(name, "ld-musl") || starts_with(name, "libc.musl");
+}
+
 /* glibc keeps its description in libc, before 2.34 in libpthread. */
 static bool is_libc_candidate(const char *path)
 {
 	const char *name = last_component(path);
 
 	return starts_with(name, "libc.so") || starts_with(name, "libc-") ||
-	       starts_with(name, "libpthread");
-}
-
-static bool is_musl(const char *path)
-{
-	const char *name = last_component(path);
-
-	return starts_with(name, "ld-musl") || starts_with(name, "libc.musl");
+	       starts_with(name, "libpthread") || is_musl(path);
 }
 
 /* The version in a name such as "libpython3.9.so.1.0", for those before Py_Version (3.11). */
@@ -222,48 +222,6 @@ static void read_runtime(struct elf_file *elf, const char *path, struct file_fac
 			 err.text);
 }
 
-/*
- * glibc describes struct pthread to libthread_db (nptl_db/db_info.c): a field is { bits, count,
- * offset }, a size one number. Where struct pthread lies from the thread pointer, lib/arch knows.
- */
-static void read_tsd(struct elf_file *elf, struct file_facts *facts)
-{
-	struct {
-		uint32_t bits, count, offset;
-	} specific, data;
-	const struct arch *arch = arch_by_machine(elf_machine(elf));
-	uint32_t size_pthread, size_entry, size_block;
-	uint8_t code[4];
-	int32_t self;
-
-	if (!arch ||
-	    !read_symbol(elf, "_thread_db_pthread_specific", &specific, sizeof(specific)) ||
-	    !read_symbol(elf, "_thread_db_pthread_key_data_data", &data, sizeof(data)) ||
-	    !read_symbol(elf, "_thread_db_sizeof_pthread", &size_pthread, sizeof(uint32_t)) ||
-	    !read_symbol(elf, "_thread_db_sizeof_pthread_key_data", &size_entry,
-			 sizeof(uint32_t)) ||
-	    !read_symbol(elf, "_thread_db_sizeof_pthread_key_data_level2", &size_block,
-			 sizeof(uint32_t)))
-		return;
-	if (size_pthread > 1u << 20 || specific.offset > size_pthread || size_entry == 0 ||
-	    size_entry > 256 || data.offset + 8 > size_entry || size_block < size_entry ||
-	    size_block > 1u << 20 || specific.bits < 64 || specific.bits > 1u << 20)
-		return;
-	self = arch->pthread_at_tp ? 0 : -(int32_t)size_pthread;
-	if (arch->pthread_self && (!read_symbol(elf, "pthread_self", code, sizeof(code)) ||
-				   !arch->pthread_self(code, sizeof(code), &self)))
-		return;
-	facts->tsd = (struct py_tsd){
-		.self = self,
-		.block_keys = size_block / size_entry,
-		.block_count = specific.bits / 64,
-		.entry_size = size_entry,
-		.data = data.offset,
-	};
-	facts->tsd.blocks = facts->tsd.self + (int32_t)specific.offset;
-	facts->has_tsd = true;
-}
-
 /* A file that is no ELF file is kept as one that has nothing. */
 static void read_file_facts(const char *path, const char *name, struct file_facts *facts)
 {
@@ -277,7 +235,7 @@ static void read_file_facts(const char *path, const char *name, struct file_fact
 		read_runtime(elf, name, facts);
 	/* A program that is linked statically has the C library in it, too. */
 	if (facts->has_runtime || is_libc_candidate(name))
-		read_tsd(elf, facts);
+		facts->has_tsd = thread_keys_read(elf, &facts->tsd);
 	elf_close(elf);
 }
 
@@ -440,7 +398,7 @@ int runtime_find(struct runtime_cache *cache, pid_t pid, struct py_process *proc
 	if (!search.found_tsd) {
 		info->supported = !search.musl;
 		err_set(err, ERR_UNSUPPORTED, "%s runs on %s", info->path,
-			search.musl ? "musl, whose thread keys are not known"
+			search.musl ? "a musl whose thread keys are not known"
 				    : "a C library that is not mapped yet");
 		return RUNTIME_PARTIAL;
 	}

@@ -51,7 +51,7 @@ uint32_t fallback_generated(struct modules *modules, uint64_t pc)
 static uint32_t add_row(struct modules *modules, const struct arch_code_row *row)
 {
 	const struct arch *arch = modules->source.arch;
-	struct rule_draft draft = {
+	union rule_draft draft = {
 		.rule = {.ra = arch->dwarf_ra, .cfa_reg = arch->dwarf_sp, .cfa = row->cfa}};
 
 	if (row->ra)
@@ -128,7 +128,7 @@ static uint32_t find_sigreturn(struct modules *modules, uint64_t ip)
 	const struct arch *arch = modules->source.arch;
 	const struct arch_sigreturn *sigreturn = arch->sigreturn;
 	unsigned char bytes[sizeof(sigreturn->bytes)];
-	struct rule_draft draft = {.rule = {.cfa_reg = arch->dwarf_sp, .signal = true}};
+	union rule_draft draft = {.rule = {.cfa_reg = arch->dwarf_sp, .signal = true}};
 	size_t last = arch->dwarf_regs - 1u; /* the interrupted ip */
 
 	if (!sigreturn || !read_code(modules, ip, bytes, sigreturn->len) ||

@@ -38,12 +38,12 @@ size_t rules_bytes(const struct rules *rules)
 	return rules->rules.arena.total + rules->expressions.arena.total;
 }
 
-void rule_draft_add(struct rule_draft *draft, uint8_t reg, enum rule_how how, int32_t value)
+void rule_draft_add(union rule_draft *draft, uint8_t reg, enum rule_how how, int32_t value)
 {
 	struct rule *rule = &draft->rule;
 
-	if (rule->count < sizeof(draft->regs) / sizeof(draft->regs[0]))
-		draft->regs[rule->count++] = (struct rule_reg){
+	if (rule->count < RULE_REGS_MAX)
+		rule->regs[rule->count++] = (struct rule_reg){
 			.reg = reg,
 			.how = how,
 			.value = value,
@@ -51,14 +51,12 @@ void rule_draft_add(struct rule_draft *draft, uint8_t reg, enum rule_how how, in
 	rule->copies |= how != RULE_AT_CFA && how != RULE_IS_CFA;
 }
 
-uint32_t rules_add(struct rules *rules, struct rule_draft *draft)
+uint32_t rules_add(struct rules *rules, union rule_draft *draft)
 {
-	unsigned char bytes[sizeof(*draft)];
-	size_t head = sizeof(draft->rule), regs = draft->rule.count * sizeof(draft->regs[0]);
+	const struct rule *rule = &draft->rule;
 
-	memcpy(bytes, &draft->rule, head);
-	memcpy(bytes + head, draft->regs, regs);
-	return intern_add(&rules->rules, bytes, head + regs);
+	return intern_add(&rules->rules, draft->bytes,
+			  sizeof(*rule) + rule->count * sizeof(rule->regs[0]));
 }
 
 /* Whether evaluation stays within the registers that we have. */
@@ -110,7 +108,7 @@ static bool take_cfa(struct rules *rules, Dwarf_Frame *frame, struct rule *rule)
 
 /* As dwarf_frame_register() describes them in elfutils/libdw.h. */
 static bool take_register(struct rules *rules, const struct arch *arch, Dwarf_Frame *frame, int reg,
-			  struct rule_draft *draft)
+			  union rule_draft *draft)
 {
 	Dwarf_Op mem[3], *ops;
 	size_t count;
@@ -154,7 +152,7 @@ static bool take_register(struct rules *rules, const struct arch *arch, Dwarf_Fr
 
 uint32_t rules_add_row(struct rules *rules, const struct arch *arch, Dwarf_Frame *frame)
 {
-	struct rule_draft draft = {0};
+	union rule_draft draft = {.rule = {0}};
 	bool cfa;
 	int ra;
 

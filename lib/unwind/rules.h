@@ -69,13 +69,15 @@ const struct rule *rules_get(const struct rules *rules, uint32_t id);
 const struct rule_op *rules_expression(const struct rules *rules, uint32_t id, size_t *count);
 size_t rules_bytes(const struct rules *rules);
 
-struct rule_draft {
+/* A rule with room for a row of every register. */
+#define RULE_REGS_MAX 64
+union rule_draft {
 	struct rule rule;
-	struct rule_reg regs[64];
+	unsigned char bytes[sizeof(struct rule) + RULE_REGS_MAX * sizeof(struct rule_reg)];
 };
-/* `regs` beyond the capacity are left out. */
-void rule_draft_add(struct rule_draft *draft, uint8_t reg, enum rule_how how, int32_t value);
-uint32_t rules_add(struct rules *rules, struct rule_draft *draft);
+/* What is beyond that is left out. */
+void rule_draft_add(union rule_draft *draft, uint8_t reg, enum rule_how how, int32_t value);
+uint32_t rules_add(struct rules *rules, union rule_draft *draft);
 
 struct arch;
 struct Dwarf_Frame_s;

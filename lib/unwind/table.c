@@ -3,8 +3,8 @@
  *
  * A step is one look-up of the address and a few loads from the copy of the stack. The rule comes
  * from the file's tables (cfi.h), for generated code from its own tables or by its bytes, and where
- * there is none from the frame pointer or a search (fallback.c). What an address led to is kept per
- * unwinder in a small table in front, which spares the look-up of the module.
+ * there is none from the frame pointer or a search (fallback.c). An unwinder itself holds next to
+ * nothing, so that one for each state of each process's maps is cheap.
  *
  * It ends: every step but one out of a signal handler must move the stack pointer up, and of those
  * there are few.
@@ -18,18 +18,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define FRONT_SLOTS 2048u
 #define SIGNALS_MAX 64
-
-struct front_slot {
-	uint64_t pc;
-	const struct rule *rule;
-};
 
 struct unwinder {
 	struct modules modules;
 	struct fallback fallback;
-	struct front_slot front[FRONT_SLOTS];
 };
 
 struct walk {
@@ -210,30 +203,19 @@ static bool fall_back(struct walk *walk, const struct module *module, struct unw
 /* From this frame to its caller; false where there is none. */
 static bool step(struct walk *walk, struct unwind_frame *frame)
 {
+	struct modules *modules = &walk->unwinder->modules;
 	uint64_t pc = frame->ip - !frame->exact;
-	struct unwinder *unwinder = walk->unwinder;
-	struct front_slot *slot = &unwinder->front[(pc ^ pc >> 11) % FRONT_SLOTS];
-	const struct rule *rule = slot->rule;
-	const struct module *module;
+	const struct module *module = modules_find(modules, pc);
 	uint32_t id;
 
-	if (slot->pc != pc || !rule) {
-		module = modules_find(&unwinder->modules, pc);
-		if (!module)
-			return stop(walk, UNWIND_UNMAPPED);
-		if (module->usable)
-			id = unwind_file_rule(unwinder->modules.files, module->file,
-					      pc - module->bias);
-		else
-			id = fallback_generated(&unwinder->modules, pc);
-		if (id == RULE_NONE)
-			return fall_back(walk, module, frame);
-		rule = get_rule(walk, id);
-		/* Generated code may be replaced by other. */
-		if (module->usable)
-			*slot = (struct front_slot){.pc = pc, .rule = rule};
-	}
-	return use(walk, rule, frame);
+	if (!module)
+		return stop(walk, UNWIND_UNMAPPED);
+	if (module->usable)
+		id = unwind_file_rule(modules->files, module->file, pc - module->bias);
+	else
+		id = fallback_generated(modules, pc);
+	return id == RULE_NONE ? fall_back(walk, module, frame)
+			       : use(walk, get_rule(walk, id), frame);
 }
 
 static void unwinder_stack(struct unwinder *unwinder, const struct unwind_input *input,

@@ -33,8 +33,9 @@ struct unwind_module {
 	/* Which file it is, as the caller numbers them: equal ids are the same bytes, also in
 	 * another process. 0: not known, and nothing is shared. Told again where a stack ends. */
 	uint32_t id;
-	/* As this process can open it (/proc/PID/root/..., /proc/PID/map_files/...); NULL where
-	 * there is none. Only needed until the callback is called again, like `image`. */
+	/* As this process can open it (/proc/PID/root/..., /proc/PID/map_files/...), and still the
+	 * file that was mapped, which is the caller's to make sure of; NULL where there is none.
+	 * Only needed until the callback is called again, like `image`. */
 	const char *path;
 	/* The file's bytes where they are not on disk (the vDSO); NULL: read from `path`, or where
 	 * that cannot be opened from the target's memory. */

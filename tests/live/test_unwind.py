@@ -306,15 +306,7 @@ def trampolines(python):
     return f"{' and '.join(done)}: {len(stack.frames)} frames"
 
 
-NUMPY = """
-import sys, time, json, re
-import numpy as np
-def fib(n): return n if n < 2 else fib(n - 1) + fib(n - 2)
-end = time.process_time() + 2
-while time.process_time() < end:
-    a = np.random.rand(80, 80); a @ a; np.linalg.svd(a[:30, :30]); np.sort(a.ravel()); np.fft.fft(a[0])
-    fib(13); sorted(range(500), key=lambda x: -x); json.loads(json.dumps(list(range(300)))); re.sub(r"\\w", lambda m: "x", "ab " * 50)
-"""
+NUMERIC = live.WORKLOADS / "numeric.py"
 
 
 @live.test
@@ -329,7 +321,7 @@ def recordings_are_complete():
         path = f"{folder}/perf.data"
         ran = subprocess.run(
             ["perf", "record", "-q", "-e", "cpu-clock:u", "-F", "499", "--call-graph", "dwarf,32768", "-o", path,
-             "/usr/bin/python3", "-c", NUMPY], capture_output=True, text=True,
+             "/usr/bin/python3", NUMERIC, "2"], capture_output=True, text=True,
         )
         if ran.returncode != 0:
             raise Skip("perf cannot record: " + ran.stderr)

@@ -38,6 +38,9 @@ struct context {
 	struct {
 		VEC_OF(struct sample)
 	} samples;
+	struct {
+		VEC_OF(uint64_t)
+	} hashes;     /* of the addresses in each stack, as the first back end has them */
 	uint32_t pid; /* whose stack is walked */
 	struct perfmap *perfmap;
 	uint32_t perfmap_pid;
@@ -139,7 +142,7 @@ static void take_record(struct context *context, const struct perf_event_header 
 
 struct tally {
 	size_t samples, frames, ends[UNWIND_ENDS], guessed;
-	uint64_t checksum; /* of all addresses: equal for back ends that agree */
+	size_t differ; /* from what the first back end says */
 	struct {
 		VEC_OF(uint64_t)
 	} depths;
@@ -156,6 +159,7 @@ static void walk_all(struct context *context, const struct unwind_backend *with,
 	for (size_t i = 0; i < context->samples.len; i++) {
 		const struct sample *sample = &context->samples.items[i];
 		struct unwind_stack stack = {.frames = frames, .max = MAX_FRAMES};
+		uint64_t hash = 0;
 
 		context->pid = sample->pid;
 		with->stack(unwinders[i], &sample->input, &stack);
@@ -164,7 +168,10 @@ static void walk_all(struct context *context, const struct unwind_backend *with,
 		tally->samples++;
 		tally->frames += stack.count;
 		for (size_t n = 0; n < stack.count; n++)
-			tally->checksum = map_mix(tally->checksum, frames[n].ip);
+			hash = map_mix(hash, frames[n].ip);
+		if (context->hashes.len < context->samples.len)
+			*vec_push(&context->hashes) = hash;
+		tally->differ += context->hashes.items[i] != hash;
 		tally->ends[stack.end]++;
 		tally->guessed += stack.guessed > 0;
 		if (stack.end == UNWIND_COMPLETE)
@@ -233,12 +240,12 @@ static void run(struct context *context, const struct unwind_backend *with)
 	qsort(tally.depths.items, tally.depths.len, sizeof(uint64_t), compare);
 	printf("{\"backend\": \"%s\", \"samples\": %zu, \"frames\": %zu, \"us_per_sample\": %.3f, "
 	       "\"us_per_frame\": %.4f, \"first_us_per_sample\": %.3f, \"guessed\": %zu, "
-	       "\"checksum\": \"%llx\", \"files\": %zu, \"addresses\": %zu, \"rules\": %zu, "
+	       "\"differ\": %zu, \"files\": %zu, \"addresses\": %zu, \"rules\": %zu, "
 	       "\"bytes\": %zu",
 	       with->name, tally.samples, tally.frames, warm / (double)tally.samples * 1e6,
 	       warm / (double)tally.frames * 1e6, cold / (double)tally.samples * 1e6, tally.guessed,
-	       (unsigned long long)tally.checksum, statistics.files, statistics.addresses,
-	       statistics.rules, statistics.bytes);
+	       tally.differ, statistics.files, statistics.addresses, statistics.rules,
+	       statistics.bytes);
 	for (int end = 0; end < UNWIND_ENDS; end++)
 		if (tally.ends[end])
 			printf(", \"%s\": %zu", unwind_end_text(end), tally.ends[end]);
@@ -284,6 +291,7 @@ int main(int argc, char **argv)
 			run(&context, *with);
 	}
 	vec_fini(&context.samples);
+	vec_fini(&context.hashes);
 	perfmap_free(context.perfmap);
 	process_table_free(context.processes);
 	data_close(context.file);

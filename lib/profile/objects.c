@@ -259,6 +259,17 @@ bool objects_line(struct objects *objects, uint32_t dso, uint64_t vaddr, const c
 			  (object->elf && elf_line(object->elf, vaddr, file, line)));
 }
 
+bool objects_kernel_symbol(struct objects *objects, uint64_t addr, struct elf_symbol *symbol)
+{
+	const struct saved_object *kernel = saved_find(objects->saved, SAVED_KERNEL, NULL, 0);
+	struct saved_function function;
+
+	if (!kernel || !saved_at(kernel, addr, &function))
+		return false;
+	*symbol = (struct elf_symbol){function.name, function.vaddr, function.size};
+	return true;
+}
+
 size_t objects_inlined(struct objects *objects, uint32_t dso, uint64_t vaddr,
 		       struct elf_inlined *calls, size_t max)
 {

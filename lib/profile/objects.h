@@ -38,6 +38,8 @@ bool objects_line(struct objects *objects, uint32_t dso, uint64_t vaddr, const c
 /* From where to where the function goes that covers the address, where it has no symbol. */
 bool objects_range(struct objects *objects, uint32_t dso, uint64_t vaddr, uint64_t *start,
 		   uint64_t *size);
+/* A function of the kernel that the recording names, with its module behind a tab. */
+bool objects_kernel_symbol(struct objects *objects, uint64_t addr, struct elf_symbol *symbol);
 struct elf_inlined;
 /* As elf_inlined(). */
 size_t objects_inlined(struct objects *objects, uint32_t dso, uint64_t vaddr,

@@ -21,7 +21,8 @@
 struct resolver {
 	struct profile *profile;
 	struct kallsyms *kernel; /* NULL: the recording's kernel is not the one that runs */
-	int *code_index;	 /* by codes_seen: index in profile->codes, or -1 */
+	bool kernel_tried;
+	int *code_index; /* by codes_seen: index in profile->codes, or -1 */
 	bool no_symbols;
 };
 
@@ -126,24 +127,64 @@ static uint32_t resolve_native(struct resolver *r, struct frame_item *item)
 	return profile_add_function(r->profile, &key, symbol.size);
 }
 
+/* Kernel addresses mean something only in the boot that they were sampled in: where the kernel's
+ * map was recorded, its start must be where it is now. */
+static struct kallsyms *open_kernel(const struct profile *profile)
+{
+	struct kallsyms *kernel;
+
+	if (!objects_same_kernel(profile->objects) || kallsyms_open(&kernel, NULL, NULL) < 0)
+		return NULL;
+	if (profile->kernel_text && kallsyms_address(kernel, "_text") != profile->kernel_text) {
+		kallsyms_close(kernel);
+		return NULL;
+	}
+	return kernel;
+}
+
+/* As the recording has it, else as the kernel says that runs here and now. */
+static bool find_kernel(struct resolver *r, uint64_t addr, struct elf_symbol *symbol, char *module,
+			size_t size)
+{
+	struct kallsyms_symbol found;
+	const char *tab;
+
+	module[0] = '\0';
+	if (r->no_symbols)
+		return false;
+	if (objects_kernel_symbol(r->profile->objects, addr, symbol)) {
+		tab = strchr(symbol->name, '\t');
+		if (tab)
+			snprintf(module, size, "%s", tab + 1);
+		return true;
+	}
+	if (!r->kernel_tried)
+		r->kernel = open_kernel(r->profile);
+	r->kernel_tried = true;
+	if (!r->kernel || !kallsyms_find(r->kernel, addr, &found))
+		return false;
+	*symbol = (struct elf_symbol){found.name, found.start, found.end - found.start};
+	if (found.module[0])
+		snprintf(module, size, "[%s]", found.module);
+	return true;
+}
+
 static uint32_t resolve_kernel(struct resolver *r, struct frame_item *item)
 {
 	struct function_item key = {.function.kind = FRAME_KERNEL};
 	const struct dso *dso = process_dso(r->profile->processes, item->key.owner);
-	bool module = dso && dso->kind == DSO_MODULE;
-	struct kallsyms_symbol symbol;
-	char file[80] = "[kernel]";
+	struct elf_symbol symbol;
+	char module[80];
 
 	item->frame.addr = item->key.addr;
-	if (!r->kernel || !kallsyms_find(r->kernel, item->key.addr, &symbol))
-		return add_unnamed(r, FRAME_KERNEL, item->key.owner, module ? dso->path : file, 0,
-				   0);
-	if (symbol.module[0])
-		snprintf(file, sizeof(file), "[%s]", symbol.module);
-	key.function.name = key.function.qualname = text_id(r, symbol.name);
-	key.function.file = text_id(r, file);
-	key.vaddr = symbol.start;
-	return profile_add_function(r->profile, &key, symbol.end - symbol.start);
+	if (!find_kernel(r, item->key.addr, &symbol, module, sizeof(module)))
+		return add_unnamed(r, FRAME_KERNEL, item->key.owner,
+				   dso && dso->kind == DSO_MODULE ? dso->path : "[kernel]", 0, 0);
+	key.function.name = key.function.qualname = intern_add(&r->profile->strings, symbol.name,
+							       strcspn(symbol.name, "\t"));
+	key.function.file = text_id(r, module[0] ? module : "[kernel]");
+	key.vaddr = symbol.vaddr;
+	return profile_add_function(r->profile, &key, symbol.size);
 }
 
 /* Entries of perf maps and what was inlined got their functions when they were found. */
@@ -184,21 +225,6 @@ static bool find_codes(struct resolver *r)
 	return true;
 }
 
-/* Kernel addresses mean something only in the boot that they were sampled in: where the kernel's
- * map was recorded, its start must be where it is now. */
-static struct kallsyms *open_kernel(const struct profile *profile)
-{
-	struct kallsyms *kernel;
-
-	if (!objects_same_kernel(profile->objects) || kallsyms_open(&kernel, NULL, NULL) < 0)
-		return NULL;
-	if (profile->kernel_text && kallsyms_address(kernel, "_text") != profile->kernel_text) {
-		kallsyms_close(kernel);
-		return NULL;
-	}
-	return kernel;
-}
-
 int profile_resolve(struct profile *profile, const struct data_info *info, bool no_symbols,
 		    struct err *err)
 {
@@ -207,8 +233,6 @@ int profile_resolve(struct profile *profile, const struct data_info *info, bool 
 
 	if (!find_codes(&r))
 		return err_nomem(err);
-	if (!no_symbols)
-		r.kernel = open_kernel(profile);
 	for (uint32_t i = 0; i < profile->frames.count && rc == 0; i++) {
 		struct frame_item *item = profile_frame_item(profile, i);
 

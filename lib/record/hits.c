@@ -1,11 +1,13 @@
 #include "record/hits.h"
 
+#include "base/arena.h"
 #include "base/intern.h"
 #include "base/log.h"
 #include "base/map.h"
 #include "base/vec.h"
 #include "perfmap/eval.h"
 #include "symbol/elf.h"
+#include "symbol/kallsyms.h"
 #include "symbol/saved.h"
 
 #include <fcntl.h>
@@ -49,7 +51,7 @@ struct hits {
 		VEC_OF(struct mapping)
 	} mappings;
 	struct map known; /* hash of a mapping's words */
-	struct map addresses;
+	struct map addresses, kernel;
 	uint64_t recent[RECENT];
 	size_t open;
 	char fd_path[32]; /* of hits_path() */
@@ -80,6 +82,7 @@ void hits_free(struct hits *hits)
 	intern_fini(&hits->keys);
 	map_fini(&hits->known);
 	map_fini(&hits->addresses);
+	map_fini(&hits->kernel);
 	free(hits);
 }
 
@@ -181,11 +184,12 @@ void hits_mmap(struct hits *hits, const struct record_mmap *map)
 static void add_address(struct hits *hits, uint64_t addr)
 {
 	uint64_t *slot = &hits->recent[map_mix(addr, 0) & (RECENT - 1)];
+	struct map *set = addr >> 63 ? &hits->kernel : &hits->addresses;
 
-	if (*slot == addr || addr >> 63 || hits->addresses.count >= ADDRESSES_MAX)
+	if (*slot == addr || set->count >= ADDRESSES_MAX)
 		return;
 	*slot = addr;
-	map_put(&hits->addresses, addr, NULL);
+	map_put(set, addr, NULL);
 }
 
 void hits_sample(struct hits *hits, const struct record_sample *sample)
@@ -362,6 +366,59 @@ static int store_file(struct hits *hits, const struct file *file, const struct a
 	return ret;
 }
 
+/* One function of the kernel, once; strings stay valid as long as `kernel`. */
+static int add_kernel(struct naming *naming, const struct kallsyms *kernel, uint64_t addr,
+		      struct arena *names, struct err *err)
+{
+	struct saved_function *function;
+	struct kallsyms_symbol symbol;
+	struct strbuf name = {0};
+	bool added;
+
+	if (!kallsyms_find(kernel, addr, &symbol))
+		return 0;
+	if (!map_put(&naming->named, symbol.start, &added))
+		return err_nomem(err);
+	if (!added)
+		return 0;
+	function = vec_push(&naming->functions);
+	if (!function)
+		return err_nomem(err);
+	strbuf_str(&name, symbol.name);
+	if (symbol.module[0])
+		strbuf_printf(&name, "\t[%s]", symbol.module);
+	*function = (struct saved_function){.vaddr = symbol.start,
+					    .size = symbol.end - symbol.start,
+					    .name = arena_strdup(names, strbuf_text(&name))};
+	strbuf_fini(&name);
+	return function->name ? 0 : err_nomem(err);
+}
+
+/* Where the kernel hides its addresses there is nothing to keep. */
+static int store_kernel(const struct hits *hits, struct strbuf *section, struct err *err)
+{
+	const struct saved_file head = {.path = SAVED_KERNEL};
+	struct naming naming = {0};
+	struct kallsyms *kernel;
+	struct arena names;
+	uint64_t addr, *value;
+	size_t at = 0;
+	int ret = 0;
+
+	if (!hits->kernel.count || kallsyms_open(&kernel, NULL, NULL) < 0)
+		return 0;
+	arena_init(&names);
+	while (!ret && map_next(&hits->kernel, &at, &addr, &value))
+		ret = add_kernel(&naming, kernel, addr, &names, err);
+	if (!ret && naming.functions.len)
+		saved_add(section, &head, naming.functions.items, (uint32_t)naming.functions.len);
+	vec_fini(&naming.functions);
+	map_fini(&naming.named);
+	arena_fini(&names);
+	kallsyms_close(kernel);
+	return ret;
+}
+
 int hits_store(struct hits *hits, struct data_writer *writer, struct err *err)
 {
 	struct strbuf section = {0};
@@ -373,6 +430,8 @@ int hits_store(struct hits *hits, struct data_writer *writer, struct err *err)
 	empty = section.len;
 	for (size_t i = 0; !ret && i < hits->files.len; i++)
 		ret = store_file(hits, &hits->files.items[i], &addresses, &section, err);
+	if (!ret)
+		ret = store_kernel(hits, &section, err);
 	if (!ret && strbuf_failed(&section))
 		ret = err_nomem(err);
 	if (!ret && section.len > empty)

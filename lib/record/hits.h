@@ -23,7 +23,7 @@ void hits_mmap(struct hits *hits, const struct record_mmap *map);
 /* A path by which a file that was mapped under this name can be opened, whatever became of it; NULL
  * where it could not be opened. Valid until the next call. */
 const char *hits_path(struct hits *hits, const char *name, const uint8_t *build_id, uint32_t len);
-/* The addresses of a sample; those of the kernel are skipped. */
+/* The addresses of a sample. */
 void hits_sample(struct hits *hits, const struct record_sample *sample);
 /* The section; called once, at the end. */
 int hits_store(struct hits *hits, struct data_writer *writer, struct err *err);

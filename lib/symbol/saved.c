@@ -44,8 +44,8 @@ void saved_add(struct strbuf *section, const struct saved_file *file,
 {
 	strbuf_blob(section, file->path, strlen(file->path));
 	strbuf_blob(section, file->build_id, file->build_id_len);
-	strbuf_u32(section, (uint32_t)file->elf->load_count);
-	for (size_t i = 0; i < file->elf->load_count; i++) {
+	strbuf_u32(section, file->elf ? (uint32_t)file->elf->load_count : 0);
+	for (size_t i = 0; file->elf && i < file->elf->load_count; i++) {
 		strbuf_u64(section, file->elf->loads[i].vaddr);
 		strbuf_u64(section, file->elf->loads[i].offset);
 		strbuf_u64(section, file->elf->loads[i].file_size);

@@ -25,9 +25,13 @@ struct saved_function {
 struct saved_file {
 	const char *path; /* as mapped */
 	const uint8_t *build_id;
-	uint32_t build_id_len; /* 0: it has none */
-	const struct elf_file *elf;
+	uint32_t build_id_len;	    /* 0: it has none */
+	const struct elf_file *elf; /* NULL: addresses are absolute */
 };
+
+/* The kernel's functions are those of one file. A module's has the module's name behind its own, as
+ * /proc/kallsyms has it: "ext4_readdir\t[ext4]". */
+#define SAVED_KERNEL "[kernel.kallsyms]"
 void saved_begin(struct strbuf *section);
 void saved_add(struct strbuf *section, const struct saved_file *file,
 	       const struct saved_function *functions, uint32_t count);

@@ -4,7 +4,7 @@ import pathlib
 import shutil
 import subprocess
 
-from live import Recording, Skip, check, run, scratch_folder, test
+from live import PYPERF, Recording, Skip, check, run, scratch_folder, test
 
 C = """
 #include <stdio.h>
@@ -87,14 +87,28 @@ def names_of_rust():
             check("shape::Area>::grow" in report or "shape::Area::grow" in report, report)
 
 
+# Another machine: another name, other binaries, another kernel.
+ELSEWHERE = """
+hostname elsewhere && mount --bind /dev/null /proc/kallsyms && exec "$@"
+"""
+
+
 @test
-def report_needs_no_binary():
+def report_needs_no_machine():
     with scratch_folder() as folder:
         program = build(folder, "cc", "t.c", C, "-O2", "-fno-omit-frame-pointer")
         recording = record(program)
-        before = recording.read("report", "--percent-limit", "5")
+        report = [PYPERF, "report", "--percent-limit", "0", "-i", recording.path]
+        elsewhere = ["unshare", "--uts", "--mount", "sh", "-c", ELSEWHERE, "sh"]
+        before = recording.read("report", "--percent-limit", "0")
         program.unlink()
-        check("outer" in before and recording.read("report", "--percent-limit", "5") == before, before)
+        check(recording.read("report", "--percent-limit", "0") == before, "without the binary:", before)
+        if subprocess.run([*elsewhere, "true"], capture_output=True).returncode:
+            raise Skip("takes the right to unshare")
+        after = subprocess.run([*elsewhere, *report], capture_output=True, text=True)
+        check(after.stdout == before, "elsewhere:", before, after.stdout, after.stderr)
+        named = [line for line in before.splitlines() if line.endswith("[kernel]")]
+        return f"{len(named)} functions of the kernel"
 
 
 if __name__ == "__main__":

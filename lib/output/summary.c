@@ -5,6 +5,7 @@
 
 #include <inttypes.h>
 #include <stddef.h>
+#include <string.h>
 
 /* A count of the summary that should be 0, and what it means when it is not. */
 struct loss {
@@ -157,6 +158,37 @@ void summary_head(FILE *out, const struct report *report, const struct names *na
 	}
 }
 
+#define INCOMPLETE_SHOWN 4
+
+/* "1.2% of 12,391 native stacks are not whole: libfoo.so: there are no unwind tables (98), ..." */
+static void put_incomplete(FILE *out, const struct profile *profile)
+{
+	const struct profile_summary *summary = profile_summary(profile);
+	size_t rows = profile_incomplete_count(profile);
+
+	if (!rows || !summary->unwound)
+		return;
+	put_count(out, summary->unwound - summary->unwound_whole);
+	fputs(" of ", out);
+	put_count(out, summary->unwound);
+	fputs(" native stacks are not whole", out);
+	for (size_t i = 0; i < rows && i < INCOMPLETE_SHOWN; i++) {
+		const struct profile_incomplete *row = profile_incomplete(profile, i);
+		const char *slash = strrchr(row->object, '/');
+
+		fputs(i ? ", " : ": ", out);
+		put(out, row->reason);
+		if (row->object[0]) {
+			fputs(" in ", out);
+			put(out, slash ? slash + 1 : row->object);
+		}
+		fputs(" (", out);
+		put_count(out, row->samples);
+		fputs(")", out);
+	}
+	fputs(rows > INCOMPLETE_SHOWN ? ", ...\n" : "\n", out);
+}
+
 void summary_losses(FILE *out, const struct profile *profile, bool brief)
 {
 	const struct profile_summary *summary = profile_summary(profile);
@@ -170,6 +202,8 @@ void summary_losses(FILE *out, const struct profile *profile, bool brief)
 		fprintf(out, " %s%s%s.\n", count == 1 ? losses[i].one : losses[i].many,
 			losses[i].more ? "; " : "", losses[i].more ? losses[i].more : "");
 	}
+	if (!brief)
+		put_incomplete(out, profile);
 }
 
 void summary_empty(FILE *out, const struct profile *profile, const char *filter)

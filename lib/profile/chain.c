@@ -7,6 +7,7 @@
 #include "profile/inlined.h"
 #include "profile/objects.h"
 #include "profile/store.h"
+#include "unwind/native_stacks.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -16,6 +17,7 @@
 /* perf's record size is 16 bits, so no chain is longer than this. */
 #define NATIVE_MAX 8192u
 #define PYTHON_MAX 4096u
+#define UNWOUND_MAX 1024u
 
 struct native_hit {
 	uint32_t frame;
@@ -39,6 +41,10 @@ struct chains {
 	struct profile *profile;
 	bool expand; /* what is inlined gets frames of its own */
 	struct inlined inlined;
+	const struct arch *arch;	/* of the recording */
+	struct native_stacks *unwinder; /* made when a sample needs it */
+	bool no_unwinder;
+	uint64_t now; /* time of the sample that is unwound */
 	struct native_entry native[CACHE_SIZE];
 	struct python_entry python[CACHE_SIZE];
 	/* The sample at hand, leaf first. */
@@ -50,11 +56,12 @@ struct chains {
 	size_t python_count;
 	bool python_cut; /* it has more frames than were recorded */
 	uint32_t lineage;
+	struct unwind_frame unwound[UNWOUND_MAX];
 	struct merge_item merged[NATIVE_MAX + PYTHON_MAX];
 	uint32_t frames[NATIVE_MAX + PYTHON_MAX + 1];
 };
 
-struct chains *chains_new(struct profile *profile, bool expand)
+struct chains *chains_new(struct profile *profile, const struct arch *arch, bool expand)
 {
 	struct chains *chains = calloc(1, sizeof(*chains));
 
@@ -62,13 +69,16 @@ struct chains *chains_new(struct profile *profile, bool expand)
 		return NULL;
 	chains->profile = profile;
 	chains->expand = expand;
+	chains->arch = arch;
 	return chains;
 }
 
 void chains_free(struct chains *chains)
 {
-	if (chains)
-		inlined_fini(&chains->inlined);
+	if (!chains)
+		return;
+	inlined_fini(&chains->inlined);
+	native_stacks_free(chains->unwinder);
 	free(chains);
 }
 
@@ -255,6 +265,65 @@ static bool trim_garbage(struct chains *chains, size_t first_user)
 	return chains->native_count < count;
 }
 
+static const char *unwinder_path(void *ctx, uint32_t dso)
+{
+	const struct chains *chains = ctx;
+
+	return objects_path(chains->profile->objects, dso);
+}
+
+static int unwinder_code(void *ctx, uint32_t pid, uint64_t addr, struct unwind_code *code)
+{
+	struct chains *chains = ctx;
+	struct jit_hit hit;
+
+	if (!jit_find(&chains->profile->jit, pid, chains->now, addr, &hit))
+		return -1;
+	*code = (struct unwind_code){
+		.start = hit.entry.start,
+		.end = hit.entry.start + hit.entry.size,
+		.python = hit.entry.python,
+	};
+	if (hit.code) {
+		code->eh_frame = hit.code->unwind.eh_frame.at;
+		code->eh_frame_len = bytes_left(&hit.code->unwind.eh_frame);
+		code->bytes = hit.code->code.at;
+		code->bytes_len = bytes_left(&hit.code->code);
+	}
+	return 0;
+}
+
+/* The user's part of the stack by registers and a copy, where the sample has them. */
+static bool unwind_native(struct chains *chains, const struct chain_sample *in)
+{
+	struct profile *profile = chains->profile;
+	const struct native_stacks_options options = {
+		.arch = chains->arch, .path = unwinder_path, .code = unwinder_code, .ctx = chains};
+	struct unwind_stack stack = {.frames = chains->unwound, .max = UNWOUND_MAX};
+	const struct dso *dso;
+
+	if (!in->sample->regs_user || !in->sample->stack_user_size || chains->no_unwinder)
+		return true;
+	if (!chains->unwinder &&
+	    native_stacks_new(&chains->unwinder, profile->processes, &options, NULL) < 0) {
+		chains->no_unwinder = true;
+		return true;
+	}
+	chains->now = in->sample->id.time;
+	if (!native_stacks_of_sample(chains->unwinder, in->regs_mask, in->sample, &stack))
+		return true;
+	for (size_t i = 0; i < stack.count; i++)
+		if (!add_native(chains, in, stack.frames[i].ip - !stack.frames[i].exact, false))
+			return false;
+	profile->summary.unwound++;
+	if (stack.end == UNWIND_COMPLETE) {
+		profile->summary.unwound_whole++;
+		return true;
+	}
+	dso = process_dso(profile->processes, stack.module);
+	return profile_add_incomplete(profile, unwind_end_text(stack.end), dso ? dso->path : "", 1);
+}
+
 static bool read_native(struct chains *chains, const struct chain_sample *in, bool *cut)
 {
 	const struct record_sample *sample = in->sample;
@@ -281,6 +350,8 @@ static bool read_native(struct chains *chains, const struct chain_sample *in, bo
 			return false;
 		exact = false;
 	}
+	if (first_user == SIZE_MAX && !unwind_native(chains, in))
+		return false;
 	if (first_user != SIZE_MAX && trim_garbage(chains, first_user))
 		*cut = true;
 	if (chains->native_count == 0)

@@ -18,13 +18,16 @@
 struct chains;
 struct profile;
 
-/* Borrowed. `expand`: functions that were inlined get frames of their own. */
-struct chains *chains_new(struct profile *profile, bool expand);
+/* The profile is borrowed; arch may be NULL: the host's. `expand`: functions that were inlined get
+ * frames of their own. */
+struct arch;
+struct chains *chains_new(struct profile *profile, const struct arch *arch, bool expand);
 void chains_free(struct chains *chains);
 
 struct chain_sample {
 	const struct record_sample *sample;
 	uint16_t cpumode;    /* of the record: what ip belongs to */
+	uint64_t regs_mask;  /* attr.sample_regs_user */
 	uint64_t generation; /* of the process's maps, and of what it made at run time */
 	/* PY_RAW_FRAMES payload, checked by chain_frames_sound(), at any alignment; may be NULL. */
 	const void *python;

@@ -1,5 +1,6 @@
 #include "profile/store.h"
 
+#include "arch/arch.h"
 #include "base/map.h"
 #include "perfmap/code.h"
 #include "perfmap/frames.h"
@@ -207,10 +208,12 @@ static int take_frames(struct loader *l, const struct record_sample *sample, uin
 }
 
 /* Of what makes a sample's stack, but for the maps of its process. */
-static uint64_t hash_sample(const struct record_sample *sample, uint16_t misc, const void *python)
+static uint64_t hash_sample(const struct record_sample *sample, const struct perf_event_attr *attr,
+			    uint16_t misc, const void *python)
 {
 	uint64_t words[] = {misc & PERF_RECORD_MISC_CPUMODE_MASK, sample->ip};
 	uint64_t hash = words[0];
+	size_t regs = (size_t)__builtin_popcountll(attr->sample_regs_user);
 	struct py_raw_frames head;
 
 	if (sample->callchain_len)
@@ -218,6 +221,10 @@ static uint64_t hash_sample(const struct record_sample *sample, uint16_t misc, c
 					    sample->callchain_len * sizeof(uint64_t), hash);
 	else
 		hash = XXH3_64bits(words, sizeof(words));
+	if (sample->regs_user)
+		hash = XXH3_64bits_withSeed(sample->regs_user, regs * sizeof(uint64_t), hash);
+	if (sample->stack_user_size)
+		hash = XXH3_64bits_withSeed(sample->stack_user, sample->stack_user_size, hash);
 	if (python) {
 		memcpy(&head, python, sizeof(head));
 		hash = XXH3_64bits_withSeed(
@@ -249,7 +256,8 @@ static int take_sample(struct loader *l, const struct perf_event_header *record,
 		queued.position = frames.position;
 	}
 	queued.event = (uint32_t)event;
-	queued.hash = hash_sample(&sample, record->misc, queued.frames);
+	queued.hash = hash_sample(&sample, &data_event(l->file, (size_t)event)->attr, record->misc,
+				  queued.frames);
 	/* By the time of its turn it is there. */
 	__builtin_prefetch(&l->repeats[queued.hash & (REPEATS - 1)]);
 	return enqueue(l, record, sample.id.time, &queued, err);
@@ -408,7 +416,8 @@ static int find_cell(struct loader *l, const struct chain_sample *in, uint32_t t
 			return err_nomem(err);
 		*repeat = (struct repeat){hash, *cell, cut};
 	}
-	l->profile->summary.dropped_native += repeat->cut;
+	if (!in->regs_mask)
+		l->profile->summary.dropped_native += repeat->cut;
 	*cell = repeat->cell;
 	return 0;
 }
@@ -427,7 +436,11 @@ static int apply_sample(struct loader *l, const struct perf_event_header *record
 	struct profile_summary *summary = &l->profile->summary;
 	struct profile_event *event = &l->profile->events.items[queued->event];
 	struct record_sample sample;
-	struct chain_sample in = {.sample = &sample, .cpumode = record->misc};
+	struct chain_sample in = {
+		.sample = &sample,
+		.cpumode = record->misc,
+		.regs_mask = attr->sample_regs_user,
+	};
 	const struct task *task;
 	struct profile_cell *cell;
 	uint64_t epoch;
@@ -613,9 +626,12 @@ static bool is_ours(const struct data_file *file)
 
 static int loader_init(struct loader *l, struct err *err)
 {
+	const char *machine = data_info(l->file)->arch;
+
 	l->repeats = calloc(REPEATS, sizeof(*l->repeats));
 	l->order = order_new(deliver, l);
-	l->chains = chains_new(l->profile, !l->options->no_inline && !l->options->no_symbols);
+	l->chains = chains_new(l->profile, machine ? arch_by_name(machine) : NULL,
+			       !l->options->no_inline && !l->options->no_symbols);
 	l->profile->objects = objects_new(l->profile->processes, data_info(l->file));
 	if (!l->repeats || !l->order || !l->chains || !l->profile->objects)
 		return err_nomem(err);

@@ -17,6 +17,7 @@
 struct object {
 	bool tried, eval_tried;
 	struct elf_file *elf;		  /* holds the code */
+	char *path;			  /* of that */
 	struct elf_file *debug;		  /* holds symbols and lines; may be NULL */
 	const struct saved_object *saved; /* what the recording knows; only without `elf` */
 	struct eval_ranges eval;
@@ -85,6 +86,7 @@ void objects_free(struct objects *objects)
 		struct object *object = &objects->list.items[i];
 
 		elf_close(object->elf);
+		free(object->path);
 		elf_close(object->debug);
 		vec_fini(&object->eval);
 	}
@@ -169,6 +171,8 @@ static void open_stores(const struct objects *objects, const struct dso *dso, st
 		strbuf_str(&path, stores[i].end);
 		if (!strbuf_failed(&path))
 			*elf = open_build(objects, dso, strbuf_text(&path), &other);
+		if (object->elf && !object->path)
+			object->path = strdup(strbuf_text(&path));
 	}
 	strbuf_fini(&path);
 }
@@ -190,6 +194,8 @@ static struct object *object_open(struct objects *objects, uint32_t id)
 	/* Without a build-id a file of the name may be any file: in a container, or replaced. */
 	if (dso->build_id_len || !object->saved)
 		object->elf = open_build(objects, dso, dso->path, &other);
+	if (object->elf)
+		object->path = strdup(dso->path);
 	if (dso->build_id_len)
 		open_stores(objects, dso, object);
 	if (object->elf)
@@ -205,6 +211,13 @@ struct elf_file *objects_elf(struct objects *objects, uint32_t dso)
 	struct object *object = object_open(objects, dso);
 
 	return object ? object->elf : NULL;
+}
+
+const char *objects_path(struct objects *objects, uint32_t dso)
+{
+	struct object *object = object_open(objects, dso);
+
+	return object && object->elf ? object->path : NULL;
 }
 
 bool objects_vaddr(struct objects *objects, uint32_t dso, uint64_t offset, uint64_t *vaddr)

@@ -28,6 +28,8 @@ int objects_load_saved(struct objects *objects, struct bytes section, struct err
 
 /* NULL where there is no such file. Stays open until objects_free(). */
 struct elf_file *objects_elf(struct objects *objects, uint32_t dso);
+/* Of that file; NULL where there is none or it has no path. */
+const char *objects_path(struct objects *objects, uint32_t dso);
 /* A file offset of the object as a vaddr; the offset itself and false where it is not known. */
 bool objects_vaddr(struct objects *objects, uint32_t dso, uint64_t offset, uint64_t *vaddr);
 /* The function at a vaddr; debug files are asked too. Its name stays valid until objects_free(). */

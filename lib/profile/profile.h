@@ -100,6 +100,15 @@ struct profile_summary {
 	const char *engine;		/* "bpf", "stop", "trampoline", "off"; NULL */
 	double rate_cut;  /* sampled so many times more seldom than asked for; 0: no */
 	uint32_t threads; /* that were sampled */
+	/* Native stacks that were unwound from copies, by the recorder or here. */
+	uint64_t unwound, unwound_whole;
+};
+
+/* Unwound native stacks that are not whole, by why and where: at most one row for each. */
+struct profile_incomplete {
+	const char *reason; /* "the copy of the stack ends there" */
+	const char *object; /* path of what lies at the last address; "" for nothing */
+	uint64_t samples;
 };
 
 struct profile;
@@ -133,6 +142,8 @@ size_t profile_function_count(const struct profile *profile);
 size_t profile_frame_count(const struct profile *profile);
 size_t profile_stack_count(const struct profile *profile);
 size_t profile_cell_count(const struct profile *profile);
+size_t profile_incomplete_count(const struct profile *profile); /* most samples first */
+const struct profile_incomplete *profile_incomplete(const struct profile *profile, size_t row);
 const struct profile_event *profile_event(const struct profile *profile, uint32_t event);
 const struct profile_thread *profile_thread(const struct profile *profile, uint32_t thread);
 const struct profile_function *profile_function(const struct profile *profile, uint32_t function);

@@ -45,6 +45,26 @@ struct profile *profile_new(void)
 	return profile;
 }
 
+bool profile_add_incomplete(struct profile *profile, const char *reason, const char *object,
+			    uint64_t samples)
+{
+	struct profile_incomplete *row;
+
+	for (size_t i = 0; i < profile->incomplete.len; i++) {
+		row = &profile->incomplete.items[i];
+		if (strcmp(row->reason, reason) == 0 && strcmp(row->object, object) == 0) {
+			row->samples += samples;
+			return true;
+		}
+	}
+	row = vec_push(&profile->incomplete);
+	if (!row)
+		return false;
+	*row = (struct profile_incomplete){profile_keep(profile, reason),
+					   profile_keep(profile, object), samples};
+	return row->reason && row->object;
+}
+
 void profile_free(struct profile *profile)
 {
 	if (!profile)
@@ -57,6 +77,7 @@ void profile_free(struct profile *profile)
 	py_codes_free(profile->codes);
 	process_table_free(profile->processes);
 	vec_fini(&profile->events);
+	vec_fini(&profile->incomplete);
 	keyed_fini(&profile->codes_seen);
 	keyed_fini(&profile->cells);
 	stacks_fini(&profile->stacks);
@@ -229,4 +250,14 @@ const struct source *profile_source(const struct profile *profile, uint32_t file
 	if (!source && sources_read(profile->sources, name, "", ".", NULL) > 0)
 		source = sources_find(profile->sources, name);
 	return source;
+}
+
+size_t profile_incomplete_count(const struct profile *profile)
+{
+	return profile->incomplete.len;
+}
+
+const struct profile_incomplete *profile_incomplete(const struct profile *profile, size_t row)
+{
+	return &profile->incomplete.items[row];
 }

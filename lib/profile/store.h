@@ -79,8 +79,11 @@ struct profile {
 		VEC_OF(struct jit_code)
 	} jit_codes;
 	struct map jit_by_function; /* index + 1 into jit_codes */
-	uint64_t meta_lost;	    /* as the recorder counted */
-	uint64_t kernel_text;	    /* recorded address of the kernel's _text; 0: not known */
+	struct {
+		VEC_OF(struct profile_incomplete)
+	} incomplete;
+	uint64_t meta_lost;   /* as the recorder counted */
+	uint64_t kernel_text; /* recorded address of the kernel's _text; 0: not known */
 };
 
 struct profile *profile_new(void);
@@ -100,6 +103,9 @@ const struct jit_code *profile_jit_code(const struct profile *profile, uint32_t 
 
 /* The id of a symbol's name as its sources have it; INTERN_NONE when memory ran out. */
 uint32_t profile_symbol_id(struct profile *profile, const char *symbol, bool inlined);
+/* Counts samples whose native stack is not whole; false when memory ran out. */
+bool profile_add_incomplete(struct profile *profile, const char *reason, const char *object,
+			    uint64_t samples);
 
 /* Interns a copy; NULL when memory ran out. */
 const char *profile_keep(struct profile *profile, const char *text);

@@ -12,6 +12,8 @@
  * to. META is read leniently: a key that is absent or of another type says nothing.
  */
 
+#define INCOMPLETE_MAX 4096 /* rows that are believed */
+
 static int keep(struct profile *profile, const char *text, const char **out, struct err *err)
 {
 	if (!text || !text[0])
@@ -60,6 +62,40 @@ static int join_target(struct profile *profile, const json_t *meta, struct err *
 	return rc;
 }
 
+static uint64_t count_of(const json_t *object, const char *key)
+{
+	json_int_t count = json_integer_value(json_object_get(object, key));
+
+	return count > 0 ? (uint64_t)count : 0;
+}
+
+/* What became of the native stacks that the recorder unwound. */
+static int read_stacks(struct profile *profile, const json_t *stacks, struct err *err)
+{
+	const json_t *row;
+	size_t i;
+
+	profile->summary.unwound += count_of(stacks, "samples");
+	profile->summary.unwound_whole += count_of(stacks, "complete");
+	json_array_foreach(json_object_get(stacks, "incomplete"), i, row)
+	{
+		const char *reason = json_string_value(json_object_get(row, "reason"));
+		const char *object = json_string_value(json_object_get(row, "object"));
+
+		if (i < INCOMPLETE_MAX && reason && object &&
+		    !profile_add_incomplete(profile, reason, object, count_of(row, "samples")))
+			return err_nomem(err);
+	}
+	return 0;
+}
+
+static int by_samples(const void *a, const void *b)
+{
+	const struct profile_incomplete *x = a, *y = b;
+
+	return (x->samples < y->samples) - (x->samples > y->samples);
+}
+
 static int read_json(struct profile *profile, struct bytes text, struct err *err)
 {
 	struct profile_summary *summary = &profile->summary;
@@ -86,6 +122,8 @@ static int read_json(struct profile *profile, struct bytes text, struct err *err
 	if (json_integer_value(json_object_get(meta, "not_stopped")) > 0)
 		summary->not_stopped = (uint64_t)json_integer_value(
 			json_object_get(meta, "not_stopped"));
+	if (rc == 0)
+		rc = read_stacks(profile, json_object_get(meta, "stacks"), err);
 	lost = json_integer_value(json_object_get(meta, "lost"));
 	if (lost > 0)
 		profile->meta_lost = (uint64_t)lost;
@@ -197,6 +235,9 @@ int profile_summarise(struct profile *profile, struct err *err)
 		add_cell(profile, cell, &facts[cell->stack]);
 	}
 	free(facts);
+	if (profile->incomplete.len)
+		qsort(profile->incomplete.items, profile->incomplete.len,
+		      sizeof(profile->incomplete.items[0]), by_samples);
 	/* The recorder's count includes what the records tell, and what it lost itself. */
 	if (profile->meta_lost > summary->lost)
 		summary->lost = profile->meta_lost;

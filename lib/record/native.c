@@ -6,7 +6,7 @@
 #include "process/process.h"
 #include "record/hits.h"
 #include "ring/record.h"
-#include "unwind/stacks.h"
+#include "unwind/native_stacks.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -22,7 +22,7 @@ struct end {
 struct native {
 	struct hits *hits;
 	struct process_table *processes;
-	struct stacks *stacks;
+	struct native_stacks *stacks;
 	struct unwind_frame frames[FRAMES_MAX];
 	struct strbuf record; /* the one that was made last */
 	uint64_t total, complete;
@@ -43,7 +43,8 @@ static const char *object_path(void *ctx, uint32_t id)
 int native_new(struct native **out, struct hits *hits, struct err *err)
 {
 	struct native *native = calloc(1, sizeof(*native));
-	const struct stacks_options options = {.live = true, .path = object_path, .ctx = native};
+	const struct native_stacks_options options = {
+		.live = true, .path = object_path, .ctx = native};
 	int ret;
 
 	*out = NULL;
@@ -51,8 +52,9 @@ int native_new(struct native **out, struct hits *hits, struct err *err)
 		return err_nomem(err);
 	native->hits = hits;
 	native->processes = process_table_new();
-	ret = native->processes ? stacks_new(&native->stacks, native->processes, &options, err)
-				: err_nomem(err);
+	ret = native->processes
+		      ? native_stacks_new(&native->stacks, native->processes, &options, err)
+		      : err_nomem(err);
 	if (ret)
 		native_free(native);
 	else
@@ -64,7 +66,7 @@ void native_free(struct native *native)
 {
 	if (!native)
 		return;
-	stacks_free(native->stacks);
+	native_stacks_free(native->stacks);
 	process_table_free(native->processes);
 	strbuf_fini(&native->record);
 	map_fini(&native->end_of);
@@ -189,7 +191,7 @@ const struct perf_event_header *native_sample(struct native *native,
 	struct unwind_stack stack = {.frames = native->frames, .max = FRAMES_MAX};
 
 	if (!sample->regs_user || !sample->stack_user || !sample->callchain ||
-	    !stacks_of_sample(native->stacks, attr->sample_regs_user, sample, &stack))
+	    !native_stacks_of_sample(native->stacks, attr->sample_regs_user, sample, &stack))
 		return header;
 	/* Another program's maps: see native.h. */
 	if (stack.end == UNWIND_UNMAPPED && stack.count == 1)

@@ -1,5 +1,5 @@
-#ifndef PYPERF_UNWIND_STACKS_H
-#define PYPERF_UNWIND_STACKS_H
+#ifndef PYPERF_NATIVE_STACKS_H
+#define PYPERF_NATIVE_STACKS_H
 
 #include "process/process.h"
 #include "unwind/unwind.h"
@@ -12,9 +12,9 @@
  * known of files outlives it.
  */
 struct record_sample;
-struct stacks;
+struct native_stacks;
 
-struct stacks_options {
+struct native_stacks_options {
 	const struct unwind_backend *backend; /* NULL: the best */
 	const struct arch *arch;	      /* NULL: the host's */
 	bool live;			      /* the processes run here: their memory can be read */
@@ -26,16 +26,16 @@ struct stacks_options {
 };
 
 /* The table is borrowed. ERR_UNSUPPORTED where no back end was built in. */
-int stacks_new(struct stacks **stacks, struct process_table *processes,
-	       const struct stacks_options *options, struct err *err);
-void stacks_free(struct stacks *stacks);
+int native_stacks_new(struct native_stacks **stacks, struct process_table *processes,
+		      const struct native_stacks_options *options, struct err *err);
+void native_stacks_free(struct native_stacks *stacks);
 
 /*
  * The stack of a sample that carries user registers and a copy of the stack, by the maps that the
  * process has in the table now. `out` has the caller's frames. False where the sample has none or
  * is of a kind that cannot be unwound (a kernel thread, a 32-bit program), or memory ran out.
  */
-bool stacks_of_sample(struct stacks *stacks, uint64_t regs_mask, const struct record_sample *sample,
-		      struct unwind_stack *out);
+bool native_stacks_of_sample(struct native_stacks *stacks, uint64_t regs_mask,
+			     const struct record_sample *sample, struct unwind_stack *out);
 
 #endif

@@ -1,4 +1,4 @@
-#include "unwind/stacks.h"
+#include "unwind/native_stacks.h"
 
 #include "arch/arch.h"
 #include "base/map.h"
@@ -13,7 +13,7 @@
 
 /* One state of one process. */
 struct slot {
-	struct stacks *stacks;
+	struct native_stacks *stacks;
 	uint32_t pid;
 	uint64_t generation;
 	struct unwinder *unwinder; /* NULL: free */
@@ -27,9 +27,9 @@ struct object {
 	char *path; /* NULL: nothing */
 };
 
-struct stacks {
+struct native_stacks {
 	struct process_table *processes;
-	struct stacks_options options;
+	struct native_stacks_options options;
 	struct unwind_files *files;
 	struct slot slots[SLOTS];
 	struct map slot_of; /* process and generation -> index + 1 */
@@ -40,12 +40,12 @@ struct stacks {
 	} objects; /* by dso */
 };
 
-int stacks_new(struct stacks **out, struct process_table *processes,
-	       const struct stacks_options *options, struct err *err)
+int native_stacks_new(struct native_stacks **out, struct process_table *processes,
+		      const struct native_stacks_options *options, struct err *err)
 {
 	const struct unwind_backend *backend = options->backend ? options->backend
 								: unwind_backends()[0];
-	struct stacks *stacks;
+	struct native_stacks *stacks;
 
 	*out = NULL;
 	if (!backend)
@@ -60,7 +60,7 @@ int stacks_new(struct stacks **out, struct process_table *processes,
 		stacks->options.arch = arch_host();
 	stacks->files = unwind_files_new();
 	if (!stacks->files) {
-		stacks_free(stacks);
+		native_stacks_free(stacks);
 		return err_nomem(err);
 	}
 	*out = stacks;
@@ -76,7 +76,7 @@ static void release(struct slot *slot)
 	slot->unwinder = NULL;
 }
 
-void stacks_free(struct stacks *stacks)
+void native_stacks_free(struct native_stacks *stacks)
 {
 	if (!stacks)
 		return;
@@ -90,7 +90,7 @@ void stacks_free(struct stacks *stacks)
 	free(stacks);
 }
 
-static const char *object_path(struct stacks *stacks, const struct map_hit *hit)
+static const char *object_path(struct native_stacks *stacks, const struct map_hit *hit)
 {
 	const struct dso *dso = process_dso(stacks->processes, hit->dso);
 	struct object *object;
@@ -113,7 +113,7 @@ static const char *object_path(struct stacks *stacks, const struct map_hit *hit)
 static int find_module(void *ctx, uint64_t addr, struct unwind_module *module)
 {
 	struct slot *slot = ctx;
-	struct stacks *stacks = slot->stacks;
+	struct native_stacks *stacks = slot->stacks;
 	struct map_hit hit;
 
 	if (!process_find(stacks->processes, slot->pid, addr, false, &hit))
@@ -135,7 +135,7 @@ static int find_module(void *ctx, uint64_t addr, struct unwind_module *module)
 static int find_code(void *ctx, uint64_t addr, struct unwind_code *code)
 {
 	struct slot *slot = ctx;
-	const struct stacks_options *options = &slot->stacks->options;
+	const struct native_stacks_options *options = &slot->stacks->options;
 
 	return options->code(options->ctx, slot->pid, addr, code);
 }
@@ -147,7 +147,8 @@ static int read_memory(void *ctx, uint64_t addr, void *buf, size_t len)
 	return memory_read(&slot->memory, addr, buf, len);
 }
 
-static bool open_slot(struct stacks *stacks, struct slot *slot, uint32_t pid, uint64_t generation)
+static bool open_slot(struct native_stacks *stacks, struct slot *slot, uint32_t pid,
+		      uint64_t generation)
 {
 	struct unwind_source source = {
 		.arch = stacks->options.arch,
@@ -167,7 +168,7 @@ static bool open_slot(struct stacks *stacks, struct slot *slot, uint32_t pid, ui
 }
 
 /* NULL when memory runs out. */
-static struct slot *find_slot(struct stacks *stacks, uint32_t pid)
+static struct slot *find_slot(struct native_stacks *stacks, uint32_t pid)
 {
 	uint64_t generation = process_generation(stacks->processes, pid);
 	uint64_t *index;
@@ -195,8 +196,8 @@ static struct slot *find_slot(struct stacks *stacks, uint32_t pid)
 	return stacks->last = slot;
 }
 
-bool stacks_of_sample(struct stacks *stacks, uint64_t regs_mask, const struct record_sample *sample,
-		      struct unwind_stack *out)
+bool native_stacks_of_sample(struct native_stacks *stacks, uint64_t regs_mask,
+			     const struct record_sample *sample, struct unwind_stack *out)
 {
 	struct unwind_input input;
 	struct slot *slot;

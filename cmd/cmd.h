@@ -4,6 +4,7 @@
 #include "base/err.h"
 
 #include <popt.h>
+#include <stdbool.h>
 #include <stdio.h>
 
 /*
@@ -21,6 +22,7 @@ struct command {
 	int (*run)(int argc, const char **argv);
 	const struct poptOption *options;
 	const char *const *examples; /* command lines, NULL-terminated; shown by --help */
+	bool records;		     /* needs what recording needs: see base/confine.h */
 };
 
 /* All commands, ended by a row without name. */

@@ -1,5 +1,7 @@
 #include "cmd/cmd.h"
 
+#include "base/confine.h"
+
 #include <locale.h>
 #include <string.h>
 
@@ -39,22 +41,22 @@ static const char *const no_examples[] = {NULL};
 const struct command commands[] = {
 	{"record", "[OPTIONS] [--] [COMMAND [ARG...]]",
 	 "run a program, or attach to what runs, and sample it", cmd_record, record_options,
-	 record_examples},
+	 record_examples, true},
 	{"report", "[OPTIONS]", "rank functions by the time and the events they took", cmd_report,
-	 report_options, report_examples},
+	 report_options, report_examples, false},
 	{"annotate", "[OPTIONS] [FUNCTION | FILE:LINE | GLOB]",
 	 "show the source of a function with what each line took", cmd_annotate, annotate_options,
-	 annotate_examples},
+	 annotate_examples, false},
 	{"script", "[OPTIONS]", "print every sample with its stack", cmd_script, script_options,
-	 script_examples},
+	 script_examples, false},
 	{"export", "--format FORMAT [OPTIONS]", "write the recording for other tools", cmd_export,
-	 export_options, export_examples},
+	 export_options, export_examples, false},
 	{"doctor", "[OPTIONS] [PID]",
 	 "tell what works on this machine, and what to do where it does not", cmd_doctor,
-	 doctor_options, doctor_examples},
+	 doctor_options, doctor_examples, true},
 	{"version", "", "show the version and the features compiled in", cmd_version,
-	 version_options, no_examples},
-	{"help", "[COMMAND]", "explain a command", cmd_help, help_options, no_examples},
+	 version_options, no_examples, false},
+	{"help", "[COMMAND]", "explain a command", cmd_help, help_options, no_examples, false},
 	{0},
 };
 
@@ -68,10 +70,13 @@ const struct command *command_find(const char *name)
 
 int main(int argc, const char **argv)
 {
-	const struct command *command;
+	const struct command *command = argc > 1 ? command_find(argv[1]) : NULL;
+	struct err err = {0};
 
-	setlocale(LC_CTYPE, "");
 	command_verbosity(0, 0);
+	if (confine(command && command->records, &err))
+		return command_fail(&err);
+	setlocale(LC_CTYPE, "");
 	if (argc < 2) {
 		cmd_help(1, argv);
 		return 2;
@@ -80,7 +85,6 @@ int main(int argc, const char **argv)
 		return cmd_version(1, argv);
 	if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)
 		return cmd_help(1, argv);
-	command = command_find(argv[1]);
 	if (!command)
 		return command_unknown(argv[1]);
 	return command->run(argc - 1, argv + 1);

@@ -45,7 +45,7 @@ static int runnable(const char *path)
 		return errno;
 	if (!S_ISREG(st.st_mode))
 		return EACCES;
-	return access(path, X_OK) == 0 ? 0 : errno;
+	return faccessat(AT_FDCWD, path, X_OK, AT_EACCESS) == 0 ? 0 : errno;
 }
 
 int child_check(const char *name, struct err *err)

@@ -193,7 +193,7 @@ struct elf_file *elf_mini_file(struct elf_file *elf)
  */
 bool elf_fetch_debug_file(struct elf_file *elf)
 {
-	const char *urls = getenv("DEBUGINFOD_URLS");
+	const char *urls = secure_getenv("DEBUGINFOD_URLS");
 	void *library, *(*begin)(void);
 	void (*end)(void *client);
 	int (*find)(void *client, const unsigned char *id, int len, char **path);

@@ -22,6 +22,7 @@ BUILD = pathlib.Path(os.environ.get("BUILD") or TOP / "build/release")
 PYPERF = BUILD / "pyperf"
 WORKLOADS = TOP / "tests/workloads"
 SUPPORTED = [(3, minor) for minor in range(6, 16)]
+LONG = bool(os.environ.get("PYPERF_TEST_ALL"))
 
 
 class Skip(Exception):
@@ -152,11 +153,14 @@ def missing_versions():
     return [f"{major}.{minor}" for major, minor in SUPPORTED if (major, minor) not in found]
 
 
+def python_says(python, script):
+    return subprocess.run([python, "-c", script], capture_output=True, text=True, check=True).stdout.strip()
+
+
 @functools.lru_cache(maxsize=None)
 def version_of(python):
     """(3, 12) of a path."""
-    ask = "import sys; print(*sys.version_info[:2])"
-    return tuple(map(int, subprocess.run([python, "-c", ask], capture_output=True, text=True, check=True).stdout.split()))
+    return tuple(map(int, python_says(python, "import sys; print(*sys.version_info[:2])").split()))
 
 
 def code_name(python, qualname):
@@ -305,8 +309,14 @@ def test(function):
 
 
 def test_each_python(function):
-    """With a Python of each version, in the long test run with every build."""
+    """With a Python of each kind of layout, in the long test run with every build."""
     TESTS.append((function, "version"))
+    return function
+
+
+def test_every_python(function):
+    """With every version and build: to be kept short."""
+    TESTS.append((function, "all"))
     return function
 
 
@@ -314,6 +324,16 @@ def test_each_other_build(function):
     """With what the tests of each version are not run with."""
     TESTS.append((function, "build"))
     return function
+
+
+# Versions that differ in what the walker does.
+KINDS = [(3, 9), (3, 11), (3, 12), (3, 14), (3, 15)]
+
+
+def of_each_kind():
+    if LONG or os.environ.get("PYTHON_LIST"):
+        return PYTHONS
+    return {name: path for name, path in PYTHONS.items() if version_of(path) in KINDS} or PYTHONS
 
 
 def tell(word, name, reason):
@@ -351,10 +371,10 @@ def run(needs_lines=True):
         elif not PYTHONS:
             tell("SKIP", name, "no CPython of a supported version")
         else:
-            for version, path in (others() if each == "build" else PYTHONS).items():
+            for version, path in {"version": of_each_kind(), "build": others(), "all": BUILDS}[each].items():
                 run_one(function, f"{name}-{version}", path)
 
 
 SCRATCH = scratch_folder()
 BUILDS = find_pythons()
-PYTHONS = BUILDS if os.environ.get("PYPERF_TEST_ALL") else one_a_version(BUILDS)
+PYTHONS = BUILDS if LONG else one_a_version(BUILDS)

@@ -6,10 +6,11 @@ import json
 import re
 import subprocess
 
+import judge
 import live
 from live import check
 
-EDGES = live.WORKLOADS / "edges.py"
+EDGES = judge.EDGES
 
 # Prints, for each file named on standard input, {qualname: [lines]} as this interpreter compiles it.
 CO_LINES = """
@@ -41,41 +42,12 @@ def recorded(python):
     return live.Recording([python, EDGES, 4], "-e", "cpu-clock", "-F", 2999)
 
 
-def allowed_calls(python):
-    """{line: names that the line may call}, from the marks in the program: `name`, or `name<3.10` for
-    the versions before."""
-    calls = {}
-    for number, text in enumerate(EDGES.read_text().splitlines(), 1):
-        if "#->" not in text or text.startswith('"""'):
-            continue
-        for mark in text.split("#->")[1].split():
-            name, _, before = re.fullmatch(r"(.+?)(<3\.(\d+))?", mark).groups()
-            if not before or live.version_of(python) < (3, int(before)):
-                calls.setdefault(number, set()).add(live.code_name(python, name))
-    return calls
-
-
 def possible_calls(python, recording):
     """How often a line of the program called a function, where it says that it may; others fail."""
-    calls = allowed_calls(python)
-    called = functools.partial(live.code_name, python)
-    pairs = collections.Counter()
-    stacks = whole = 0
-    for sample in recording.script():
-        frames = sample.python
-        if any(frame.file.endswith("edges.py") for frame in frames):
-            stacks += 1
-            whole += frames[-1].name in ("<module>", called("Thread._bootstrap"))
-        inside = [f.file.endswith("edges.py") or f.file == "<string>" for f in frames]
-        for n, (callee, caller) in enumerate(zip(frames, frames[1:])):
-            # What the interpreter runs before the program has callers of its own.
-            if not inside[n] or not inside[n + 1] or not any(f.file.endswith("edges.py") for f in frames[n + 1 :]):
-                continue
-            permitted = {"leaf"} if caller.file == "<string>" else calls.get(caller.line, set())
-            pairs[caller.line, callee.name] += 1
-            check(callee.name in permitted, caller, "does not call", callee, "in", frames)
-    check(whole >= 0.995 * stacks, whole, "of", stacks, "stacks reach the program's start")
-    return pairs
+    edges = judge.Edges(python).judge(recording.script())
+    check(not edges.impossible, *edges.impossible[:1])
+    check(edges.whole >= 0.995 * edges.stacks, edges.whole, "of", edges.stacks, "stacks reach the program's start")
+    return edges.pairs
 
 
 @live.test_each_python

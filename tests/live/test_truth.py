@@ -1,47 +1,21 @@
 #!/usr/bin/env python3
 """Lines must show the time that the program itself measured on them (tests/workloads/truth.py)."""
 import collections
-import json
-import re
 import runpy
 
+import judge
 import live
 from live import check
 
-WORKLOAD = live.WORKLOADS / "truth.py"
-RATE = 4999
+WORKLOAD = judge.TRUTH
 SECONDS = 1.5
 TRIES = 3
-MARKS = {
-    match[1]: number
-    for number, text in enumerate(WORKLOAD.read_text().splitlines(), 1)
-    if (match := re.search(r"#: ([\w.]+)$", text))
-}
+MARKS = judge.MARKS
 
 
-class Truth:
-    """One recording of the program: samples by line as reported, and its own account by mark."""
-
+class Truth(judge.Truth):
     def __init__(self, python, *sections):
-        recording = live.Recording([python, WORKLOAD, SECONDS, *sections], "-e", "cpu-clock", "-F", RATE)
-        self.account = json.loads(recording.stdout)
-        self.report = recording.report()
-        self.event = self.report["events"][0]["name"]
-        self.samples = collections.Counter()
-        for line in self.report["lines"]:
-            if line["file"].endswith("/truth.py"):
-                self.samples[line["line"]] += line["events"][self.event]["self_samples"]
-        self.stacks = recording.script()
-
-    def complaints(self, section):
-        """Marks of a section whose samples lie outside the interval around their share."""
-        account = self.account[section]
-        total = sum(account.values())
-        hits = {mark: self.samples[MARKS[mark]] for mark in account}
-        samples = sum(hits.values())
-        for mark, spent in account.items():
-            if not live.within(hits[mark], samples, spent / total):
-                yield f"{section}: {mark} has {hits[mark]} of {samples} samples, {spent / total:.4f} of the time"
+        super().__init__(python, SECONDS, *sections)
 
 
 def summary(truth, section):

@@ -1,0 +1,111 @@
+"""What recorded programs must be like: the time on their lines (tests/workloads/truth.py) and the calls
+in their stacks (tests/workloads/edges.py)."""
+import collections
+import json
+import math
+import re
+
+import live
+
+TRUTH = live.WORKLOADS / "truth.py"
+EDGES = live.WORKLOADS / "edges.py"
+RATE = 4999
+MARKS = {
+    match[1]: number
+    for number, text in enumerate(TRUTH.read_text().splitlines(), 1)
+    if (match := re.search(r"#: ([\w.]+)$", text))
+}
+
+
+class Truth:
+    """One recording of the program: samples by line as reported, and its own account by mark."""
+
+    def __init__(self, python, seconds, *sections, stacks=True):
+        recording = live.Recording([python, TRUTH, seconds, *sections], "-e", "cpu-clock", "-F", RATE)
+        self.account = json.loads(recording.stdout)
+        self.report = recording.report()
+        self.event = self.report["events"][0]["name"]
+        self.samples = collections.Counter()
+        for line in self.report["lines"]:
+            if line["file"].endswith("/truth.py"):
+                self.samples[line["line"]] += line["events"][self.event]["self_samples"]
+        self.stacks = recording.script() if stacks else []
+
+    def shares(self, section):
+        """{mark: (samples, its share of the section's time)} and all their samples."""
+        account = self.account[section]
+        total = sum(account.values())
+        hits = {mark: (self.samples[MARKS[mark]], spent / total) for mark, spent in account.items()}
+        return hits, sum(samples for samples, _ in hits.values())
+
+    def complaints(self, section, probability=0.99):
+        """Marks of a section whose samples lie outside the interval around their share."""
+        hits, samples = self.shares(section)
+        for mark, (count, share) in hits.items():
+            if not live.within(count, samples, share, probability):
+                yield f"{section}: {mark} has {count} of {samples} samples, {share:.4f} of the time"
+
+    def distance(self):
+        """Total variation distance of the lines' samples to the truth, and the mean of what independent
+        samples of the true distribution have. Sections count by their samples."""
+        terms = []
+        for section in self.account:
+            hits, samples = self.shares(section)
+            terms += [(count, share * samples) for count, share in hits.values()]
+        total = sum(count for count, _ in terms)
+        # The mean of |x| for a normal distribution is sqrt(2 / pi) of its deviation.
+        floor = sum(math.sqrt(2 / math.pi * mean * (1 - mean / total)) for _, mean in terms) / 2 / total
+        apart = sum(abs(count - mean) for count, mean in terms) / 2 / total
+        return apart, floor
+
+
+class Edges:
+    """Judges stacks of that program, run by one interpreter: a pair of frames that the program does not
+    have, callee and caller, is impossible."""
+
+    def __init__(self, python):
+        self.called = lambda name: live.code_name(python, name)
+        self.calls = self.allowed_calls(python)
+        self.pairs = collections.Counter()
+        self.impossible = []
+        self.stacks = self.whole = 0
+
+    def allowed_calls(self, python):
+        """{line: names that the line may call}, from the marks in the program: `name`, or `name<3.10` for
+        the versions before."""
+        calls = {}
+        for number, text in enumerate(EDGES.read_text().splitlines(), 1):
+            if "#->" not in text or text.startswith('"""'):
+                continue
+            for mark in text.split("#->")[1].split():
+                name, _, before = re.fullmatch(r"(.+?)(<3\.(\d+))?", mark).groups()
+                if not before or live.version_of(python) < (3, int(before)):
+                    calls.setdefault(number, set()).add(self.called(name))
+        return calls
+
+    def judge(self, samples):
+        for sample in samples:
+            frames = sample.python
+            if any(frame.file.endswith("edges.py") for frame in frames):
+                self.stacks += 1
+                self.whole += frames[-1].name in ("<module>", self.called("Thread._bootstrap"))
+            # What the program executes as text counts as its own.
+            inside = [f.file.endswith("edges.py") for f in frames]
+            for n in reversed(range(len(frames) - 1)):
+                inside[n] |= frames[n].file == "<string>" and inside[n + 1]
+            for n, (callee, caller) in enumerate(zip(frames, frames[1:])):
+                # What the interpreter runs before the program has callers of its own.
+                if not inside[n] or not inside[n + 1]:
+                    continue
+                permitted = {"leaf"} if caller.file == "<string>" else self.calls.get(caller.line, set())
+                self.pairs[caller.line, callee.name] += 1
+                if callee.name not in permitted:
+                    self.impossible.append(f"{caller} does not call {callee} in {frames}")
+                    break
+        return self
+
+
+def line_coverage(report):
+    """Share of the samples that carry a Python line."""
+    samples = report["samples"]
+    return samples["python_lines"] / samples["total"] if samples["total"] else 0.0

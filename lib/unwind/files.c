@@ -214,14 +214,14 @@ static const struct module *add(struct modules *modules, size_t at, uint64_t add
 
 const struct module *modules_find(struct modules *modules, uint64_t addr)
 {
-	const struct module *module = &modules->items[modules->last];
-	size_t at;
+	const struct module *module;
+	size_t at = modules->last;
 
-	if (modules->last < modules->len && addr >= module->start && addr < module->end)
-		return module;
-	at = locate(modules, addr);
-	module = &modules->items[at];
-	if (at == modules->len || addr < module->start)
+	if (at >= modules->len || addr < modules->items[at].start || addr >= modules->items[at].end)
+		at = locate(modules, addr);
+	if (at < modules->len && addr >= modules->items[at].start)
+		module = &modules->items[at];
+	else
 		module = add(modules, at, addr);
 	if (module)
 		modules->last = (size_t)(module - modules->items);

@@ -97,7 +97,7 @@ static uint32_t find_trampoline(struct modules *modules, uint64_t ip, bool exact
 			if (begins_at(modules, code, ip, offset))
 				return add_row(
 					modules,
-					row_at(code, offset < 0 ? 0 : (size_t)offset - !exact));
+					row_at(code, offset <= 0 ? 0 : (size_t)offset - !exact));
 	}
 	return RULE_NONE;
 }

@@ -8,6 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* How far behind the copy of the stack an address is still taken for one of the stack. */
+#define STACK_BYTES_MAX (64ull << 20)
+
 struct unwind_files {
 	struct rules rules;
 	struct {
@@ -237,4 +240,24 @@ const struct rule *modules_rule(struct modules *modules, const struct unwind_fra
 	if (module && module->usable)
 		id = unwind_file_rule(modules->files, module->file, pc - module->bias);
 	return rule_is(id) ? rules_get(&modules->files->rules, id) : NULL;
+}
+
+bool modules_read(const struct modules *modules, const struct unwind_input *input, uint64_t addr,
+		  void *buf, size_t len)
+{
+	const struct unwind_source *source = &modules->source;
+	uint64_t offset = addr - input->stack_addr;
+
+	if (offset < input->stack_len && input->stack_len - offset >= len) {
+		memcpy(buf, (const char *)input->stack + offset, len);
+		return true;
+	}
+	return source->read && source->read(source->ctx, addr, buf, len) == 0;
+}
+
+enum unwind_end unwind_missing(const struct unwind_input *input, uint64_t addr)
+{
+	bool stack = input->stack_len && addr - input->stack_addr < STACK_BYTES_MAX;
+
+	return stack ? UNWIND_TRUNCATED : UNWIND_UNREADABLE;
 }

@@ -53,6 +53,12 @@ const struct module *modules_find(struct modules *modules, uint64_t addr);
  * frame pointers there, and tell neither that nor an end from a failure. */
 const struct rule *modules_rule(struct modules *modules, const struct unwind_frame *frame);
 
+/* Memory of the target at the sample: the copy of its stack, then the source. */
+bool modules_read(const struct modules *modules, const struct unwind_input *input, uint64_t addr,
+		  void *buf, size_t len);
+/* What it means that an address could not be read: that the copy ends, or something else. */
+enum unwind_end unwind_missing(const struct unwind_input *input, uint64_t addr);
+
 /* An ELF file put together again from the segments of it that are in memory: what is left of the
  * vDSO and of files that cannot be opened. NULL where there is none. */
 struct elf_file *image_of_memory(const struct unwind_source *source, uint64_t map_start,

@@ -101,15 +101,8 @@ static bool get_thread(Dwfl *dwfl, pid_t tid, void *ctx, void **thread)
 static bool read_memory(Dwfl *dwfl, Dwarf_Addr addr, Dwarf_Word *value, void *ctx)
 {
 	struct unwinder *unwinder = ctx;
-	const struct unwind_source *source = &unwinder->modules.source;
-	const struct unwind_input *input = unwinder->input;
-	uint64_t offset = addr - input->stack_addr;
 
-	if (offset < input->stack_len && input->stack_len - offset >= sizeof(*value)) {
-		memcpy(value, (const char *)input->stack + offset, sizeof(*value));
-		return true;
-	}
-	if (source->read && source->read(source->ctx, addr, value, sizeof(*value)) == 0)
+	if (modules_read(&unwinder->modules, unwinder->input, addr, value, sizeof(*value)))
 		return true;
 	unwinder->missing = true;
 	unwinder->out->fault = addr;
@@ -180,7 +173,6 @@ static int add_frame(Dwfl_Frame *state, void *ctx)
 /* libdwfl does not tell an end from a failure. */
 static enum unwind_end why(struct unwinder *unwinder, const struct module *module)
 {
-	const struct unwind_input *input = unwinder->input;
 	struct unwind_stack *out = unwinder->out;
 	const struct rule *rule;
 
@@ -192,9 +184,7 @@ static enum unwind_end why(struct unwinder *unwinder, const struct module *modul
 	if (rule->root)
 		return UNWIND_COMPLETE;
 	if (unwinder->missing)
-		return input->stack_len && out->fault - input->stack_addr < STACK_BYTES_MAX
-			       ? UNWIND_TRUNCATED
-			       : UNWIND_UNREADABLE;
+		return unwind_missing(unwinder->input, out->fault);
 	return UNWIND_BAD_RULE;
 }
 

@@ -174,22 +174,14 @@ static int access_mem(unw_addr_space_t space, unw_word_t addr, unw_word_t *value
 		      void *ctx)
 {
 	struct unwinder *unwinder = ctx;
-	const struct unwind_source *source = &unwinder->modules.source;
-	const struct unwind_input *input = unwinder->input;
-	uint64_t offset = addr - input->stack_addr;
 
 	if (write)
 		return -UNW_EINVAL;
-	if (offset < input->stack_len && input->stack_len - offset >= sizeof(*value)) {
-		memcpy(value, (const char *)input->stack + offset, sizeof(*value));
-		return 0;
-	}
 	if (read_file(tables_around(unwinder, addr), addr, value) ||
-	    (source->read && source->read(source->ctx, addr, value, sizeof(*value)) == 0) ||
+	    modules_read(&unwinder->modules, unwinder->input, addr, value, sizeof(*value)) ||
 	    read_file(get_tables(unwinder, addr), addr, value))
 		return 0;
-	unwinder->end = input->stack_len && offset < STACK_BYTES_MAX ? UNWIND_TRUNCATED
-								     : UNWIND_UNREADABLE;
+	unwinder->end = unwind_missing(unwinder->input, addr);
 	unwinder->fault = addr;
 	return -UNW_EINVAL;
 }

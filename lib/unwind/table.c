@@ -38,15 +38,8 @@ struct walk {
 static bool read_memory(void *ctx, uint64_t addr, void *buf, size_t len)
 {
 	struct walk *walk = ctx;
-	const struct unwind_input *input = walk->input;
-	const struct unwind_source *source = &walk->unwinder->modules.source;
-	uint64_t offset = addr - input->stack_addr;
 
-	if (offset < input->stack_len && input->stack_len - offset >= len) {
-		memcpy(buf, (const char *)input->stack + offset, len);
-		return true;
-	}
-	if (source->read && source->read(source->ctx, addr, buf, len) == 0)
+	if (modules_read(&walk->unwinder->modules, walk->input, addr, buf, len))
 		return true;
 	walk->out->fault = addr;
 	return false;
@@ -60,11 +53,7 @@ static bool stop(struct walk *walk, enum unwind_end end)
 
 static bool stop_unreadable(struct walk *walk)
 {
-	const struct unwind_input *input = walk->input;
-	uint64_t behind = walk->out->fault - input->stack_addr;
-
-	return stop(walk, input->stack_len && behind < STACK_BYTES_MAX ? UNWIND_TRUNCATED
-								       : UNWIND_UNREADABLE);
+	return stop(walk, unwind_missing(walk->input, walk->out->fault));
 }
 
 static bool find_value(struct walk *walk, const struct rule_reg *reg, struct expr_env *env,

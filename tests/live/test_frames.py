@@ -2,6 +2,7 @@
 """What code objects and frames can be: dropped, deep, huge, of any text; each beside what is true."""
 import collections
 import re
+import struct
 import subprocess
 import sys
 
@@ -258,6 +259,65 @@ def awaiting_chains_are_the_interpreters(python):
         seen[stack] += 1
     check(set(seen) == known, "not sampled:", known - set(seen))
     return f"{len(seen)} stacks, {sum(seen.values())} samples"
+
+
+# Enters the interpreter's loop anew by way of C code, several times, and counts its native frames by
+# the C library's own unwinder.
+NESTED = """
+import ctypes, functools, sys
+libc = ctypes.CDLL(None)
+class Info(ctypes.Structure):
+    _fields_ = [("file", ctypes.c_char_p), ("base", ctypes.c_void_p), ("name", ctypes.c_char_p), ("at", ctypes.c_void_p)]
+def loops():
+    places, info = (ctypes.c_void_p * 1000)(), Info()
+    for place in places[:libc.backtrace(places, 1000)]:
+        if libc.dladdr(ctypes.c_void_p(place), ctypes.byref(info)):
+            yield info.name == b"_PyEval_EvalFrameDefault"
+def depth(frame):
+    count = 0
+    while frame:
+        count, frame = count + 1, frame.f_back
+    return count
+def spin(x=0):
+    # loops() is a generator: it has a loop of its own while sum() runs it.
+    print(sum(loops()) - 1, depth(sys._getframe()), flush=True)
+    for _ in range(30):
+        for i in range(100000): x ^= i
+class Made:
+    def __init__(self): self.run()
+    def run(self): spin()
+def plain(): return Made()
+def reducer(a, b): return plain()
+def key(v): return functools.reduce(reducer, range(2))
+def values(): yield sorted([1], key=key)
+def nested(): return list(values())
+spin()
+nested()
+exec("spin()")
+"""
+
+
+@live.test_each_python
+def runs_are_the_native_loops(python):
+    """As many runs of Python frames are marked as the interpreter's loop has native frames."""
+    if subprocess.run([python, "-c", "import ctypes"], capture_output=True).returncode:
+        raise live.Skip("this Python has no ctypes")
+    recording = live.Recording([python, "-c", NESTED], "-e", "cpu-clock:u", "-F", 999, "-z", "0")
+    known = {int(depth): int(loops) for loops, depth in map(str.split, recording.stdout.splitlines())}
+    if min(known.values()) < 1:
+        raise live.Skip("this build is stripped of the loop's name")
+    data = recording.path.read_bytes()
+    runs = collections.defaultdict(collections.Counter)
+    for match in re.finditer(b"FRM1", data):
+        _, status, count, _, _ = struct.unpack_from("=IHHII", data, match.start())
+        if status == 0 and count in known:
+            frames = [struct.unpack_from("=QII", data, match.start() + 16 + 16 * i) for i in range(count)]
+            runs[count][sum(instr >> 31 for _, _, instr in frames)] += 1
+    for depth, loops in known.items():
+        # A few are of calls that are as deep by chance: before the program, in its first lines.
+        right, samples = runs[depth][loops], sum(runs[depth].values())
+        check(right > 10 and right >= 0.8 * samples, depth, "deep:", loops, "loops, but runs:", dict(runs[depth]))
+    return ", ".join(f"{loops} runs in {depth} frames" for depth, loops in sorted(known.items()))
 
 
 if __name__ == "__main__":

@@ -122,6 +122,42 @@ def dumps_beside_what_perf_recorded():
         return check_dump(live.pyperf("script", "-i", path).stdout)
 
 
+TRAMPOLINES = """
+import os, time
+class Work:
+    def inner(self):
+        end = time.process_time() + 0.3
+        while time.process_time() < end: sum(range(3000))
+    def outer(self): self.inner()
+print(os.getpid(), flush=True)
+Work().outer()
+"""
+
+
+@live.test
+def pythons_name_their_own_trampolines():
+    """-X perf and -X perf_jit, where frame pointers lead from one function to the next."""
+    flags = "import sys, sysconfig; sys.exit('no-omit-frame-pointer' not in sysconfig.get_config_var('CFLAGS'))"
+    told = []
+    for version, python in live.PYTHONS.items():
+        number = tuple(map(int, version.split(".")[:2]))
+        if number < (3, 12) or subprocess.run([python, "-c", flags]).returncode != 0:
+            continue
+        for option, left in (("perf", "perf-{}.map"), ("perf_jit", "jit-{}.dump")):
+            if option == "perf_jit" and number < (3, 13):
+                continue
+            recording = live.Recording([python, "-X", option, "-c", TRAMPOLINES], "--python=off", "-e", "cpu-clock:u")
+            os.unlink(pathlib.Path("/tmp", left.format(int(recording.stdout))))
+            stacks = [[f.name for f in s.frames if f.name in ("<module>", "Work.outer", "Work.inner")] for s in recording.script()]
+            inside = [stack for stack in stacks if "Work.inner" in stack]
+            right = inside.count(["Work.inner", "Work.outer", "<module>"])
+            live.check(right > 100 and right >= 0.9 * len(inside), option, version, right, "of", len(inside), stacks[-3:])
+            told.append(f"{version} -X {option}: {right} of {len(inside)}")
+    if not told:
+        raise live.Skip("no CPython 3.12 or later that was built with frame pointers")
+    return ", ".join(told)
+
+
 @live.test
 def dumps_of_node():
     """V8 writes the same format, with its own habits."""

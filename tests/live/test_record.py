@@ -384,7 +384,7 @@ def trampoline_engine():
     flags = "import sys, sysconfig; sys.exit('no-omit-frame-pointer' not in sysconfig.get_config_var('CFLAGS'))"
     pythons = [
         path for version, path in live.PYTHONS.items()
-        if version.split(".")[1] != "11" and subprocess.run([path, "-c", flags]).returncode == 0
+        if tuple(map(int, version.split(".")[:2])) >= (3, 12) and subprocess.run([path, "-c", flags]).returncode == 0
     ]
     if not pythons:
         raise live.Skip("no CPython 3.12 or later that was built with frame pointers")

@@ -149,7 +149,7 @@ def others():
 
 def missing_versions():
     """Versions of which no build was found."""
-    found = {tuple(map(int, name.split(".")[:2])) for name in PYTHONS}
+    found = {tuple(map(int, name.split(".")[:2])) for name in BUILDS}
     return [f"{major}.{minor}" for major, minor in SUPPORTED if (major, minor) not in found]
 
 

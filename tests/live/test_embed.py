@@ -14,19 +14,26 @@ SOURCE = live.WORKLOADS / "embed/host.c"
 SECONDS = 0.2
 SCRIPT = f"""
 import io, time
+def now():
+    return time.clock_gettime(time.CLOCK_THREAD_CPUTIME_ID)
 def spin():
-    end = time.thread_time() + {SECONDS}
-    while time.thread_time() < end: pass
+    end = now() + {SECONDS}
+    while now() < end: pass
 def fill():
     file, place = io.FileIO("/dev/zero"), bytearray(1 << 22)
-    end = time.thread_time() + {SECONDS}
-    while time.thread_time() < end: file.readinto(place)  # lets go of the lock
+    end = now() + {SECONDS}
+    while now() < end: file.readinto(place)  # lets go of the lock
 def work():
     spin()
     fill()
 """
 HERTZ = 1999
 RATE = ("-e", "cpu-clock", "-F", HERTZ)
+# Each of these ways is the same code in every version: the long test run tries all, the other some.
+EVERY = live.PYTHONS
+SOME = ((3, 6), (3, 11), (3, 13))
+if not os.environ.get("PYPERF_TEST_ALL"):
+    live.PYTHONS = {name: python for name, python in EVERY.items() if live.version_of(python) in SOME} or EVERY
 SECTION_SINCE = (3, 13)  # a section of its own for the runtime's state
 
 ASK = """
@@ -34,11 +41,6 @@ import json, sysconfig
 print(json.dumps({name: sysconfig.get_config_var(name) or "" for name in (
     "INCLUDEPY", "LIBDIR", "LIBPL", "LIBRARY", "LDVERSION", "LIBS", "SYSLIBS", "MODLIBS", "Py_ENABLE_SHARED", "prefix")}))
 """
-
-
-def version_of(python):
-    name = next(name for name, path in live.PYTHONS.items() if path is python)
-    return tuple(map(int, name.split(".")[:2]))
 
 
 @functools.lru_cache(maxsize=None)
@@ -112,7 +114,7 @@ def linked_statically(python):
 def linked_statically_and_stripped(python):
     """What it exports to extension modules is left; of later versions it need export nothing."""
     told = [check_work(*hosted(python, "exported", "plain"))]
-    if version_of(python) >= SECTION_SINCE:
+    if live.version_of(python) >= SECTION_SINCE:
         told.append(check_work(*hosted(python, "stripped", "plain")))
     return "; ".join(told)
 
@@ -130,13 +132,13 @@ def forked_workers(python):
 @live.test_each_python
 def second_interpreter(python):
     """From 3.12 on also while it has let go of the lock, in fill()."""
-    names = ("spin", "fill") if version_of(python) >= (3, 12) else ("spin",)
+    names = ("spin", "fill") if live.version_of(python) >= (3, 12) else ("spin",)
     return check_work(*hosted(python, "static", "sub"), names=names)
 
 
 @live.test_each_python
 def interpreters_with_locks_of_their_own(python):
-    if version_of(python) < (3, 12):
+    if live.version_of(python) < (3, 12):
         raise live.Skip("one lock for all before 3.12")
     return check_work(*hosted(python, "static", "own-gil"), times=2)
 
@@ -170,7 +172,7 @@ def started_in_every_way(python):
 @live.test
 def several_versions_in_one_recording():
     """Each process is walked as its own version demands."""
-    pythons = list(live.PYTHONS.items())
+    pythons = list(EVERY.items())
     if len(pythons) < 2:
         raise live.Skip("only one Python here")
     with live.scratch_folder() as folder:

@@ -89,7 +89,7 @@ def shapes(n):
     made = [Shape.made(i) for i in range(n)]  #-> Shape.made shapes.<locals>.<listcomp>
     made.sort()  #-> Shape.__lt__
     with made[0] as first:  #-> Shape.__enter__ Shape.__exit__
-        Shape.Inner.größe(first.n)  #-> Shape.Inner.größe Shape.__exit__<3.10
+        Shape.Inner.größe(first.n + 50)  #-> Shape.Inner.größe Shape.__exit__<3.10
     return made
 
 

@@ -314,6 +314,12 @@ def test_each_python(function):
     return function
 
 
+def test_any_python(function):
+    """With one Python, for what is the same code in every version; in the long run with each."""
+    TESTS.append((function, "any"))
+    return function
+
+
 def test_every_python(function):
     """With every version and build: to be kept short."""
     TESTS.append((function, "all"))
@@ -334,6 +340,13 @@ def of_each_kind():
     if LONG or os.environ.get("PYTHON_LIST"):
         return PYTHONS
     return {name: path for name, path in PYTHONS.items() if version_of(path) in KINDS} or PYTHONS
+
+
+def of_any():
+    if LONG:
+        return PYTHONS
+    python = any_python()
+    return {name: path for name, path in PYTHONS.items() if path == python}
 
 
 def tell(word, name, reason):
@@ -371,7 +384,8 @@ def run(needs_lines=True):
         elif not PYTHONS:
             tell("SKIP", name, "no CPython of a supported version")
         else:
-            for version, path in {"version": of_each_kind(), "build": others(), "all": BUILDS}[each].items():
+            choices = {"any": of_any, "version": of_each_kind, "build": others, "all": lambda: BUILDS}
+            for version, path in choices[each]().items():
                 run_one(function, f"{name}-{version}", path)
 
 

@@ -4,7 +4,6 @@
 #include "base/strbuf.h"
 #include "base/vec.h"
 #include "perfmap/eval.h"
-#include "process/proc.h"
 #include "symbol/elf.h"
 #include "symbol/saved.h"
 
@@ -12,14 +11,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/utsname.h>
-#include <unistd.h>
 
 struct object {
 	bool tried, eval_tried;
 	struct elf_file *elf;		  /* holds the code */
 	char *path;			  /* of that */
 	struct elf_file *debug;		  /* holds symbols and lines; may be NULL */
-	const struct saved_object *saved; /* what the recording knows; only without `elf` */
+	const struct saved_object *saved; /* what the recording knows */
 	struct eval_ranges eval;
 };
 
@@ -109,22 +107,6 @@ static struct object *object_at(struct objects *objects, uint32_t dso)
 	return &objects->list.items[dso];
 }
 
-/* The vDSO has no file; the one of this process is the same while the kernel is. */
-static int add_vdso(const struct proc_map *map, void *ctx)
-{
-	if (strcmp(map->path, "[vdso]") != 0)
-		return 0;
-	return elf_open_memory(ctx, (const void *)(uintptr_t)map->start, map->end - map->start,
-			       NULL) == 0;
-}
-
-static struct elf_file *open_vdso(void)
-{
-	struct elf_file *elf = NULL;
-
-	return proc_each_map(getpid(), add_vdso, &elf, NULL) > 0 ? elf : NULL;
-}
-
 /* Opens the file where it is the recorded build. */
 static struct elf_file *open_build(const struct objects *objects, const struct dso *dso,
 				   const char *path, bool *other)
@@ -186,11 +168,11 @@ static struct object *object_open(struct objects *objects, uint32_t id)
 	if (!object || object->tried)
 		return object;
 	object->tried = true;
+	object->saved = saved_find(objects->saved, dso->path, dso->build_id, dso->build_id_len);
 	if (dso->kind == DSO_VDSO && objects_same_kernel(objects))
-		object->elf = open_vdso();
+		elf_open_vdso(&object->elf, NULL);
 	if (dso->kind != DSO_ELF)
 		return object;
-	object->saved = saved_find(objects->saved, dso->path, dso->build_id, dso->build_id_len);
 	/* Without a build-id a file of the name may be any file: in a container, or replaced. */
 	if (dso->build_id_len || !object->saved)
 		object->elf = open_build(objects, dso, dso->path, &other);
@@ -198,8 +180,6 @@ static struct object *object_open(struct objects *objects, uint32_t id)
 		object->path = strdup(dso->path);
 	if (dso->build_id_len)
 		open_stores(objects, dso, object);
-	if (object->elf)
-		object->saved = NULL;
 	if (object->elf && !object->debug)
 		elf_fetch_debug_file(object->elf);
 	objects->replaced += other && !object->elf && !object->saved;
@@ -303,8 +283,10 @@ bool objects_is_eval(struct objects *objects, uint32_t dso, uint64_t vaddr)
 
 	if (!object)
 		return false;
-	if (object->saved)
-		return saved_at(object->saved, vaddr, &function) && function.eval;
+	if (object->saved && saved_at(object->saved, vaddr, &function))
+		return function.eval;
+	if (!object->elf && !object->debug)
+		return false;
 	if (!object->eval_tried) {
 		object->eval_tried = true;
 		eval_find(&object->eval, object->elf, object->debug, NULL);

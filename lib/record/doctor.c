@@ -82,28 +82,30 @@ static void probe_processes(struct examination *exam, struct doctor_line *line)
 static const struct check {
 	const char *id, *title;
 	doctor_probe *probe;
-	int need; /* that stands behind a failure; a probe may know better */
+	int need;    /* that stands behind a failure; a probe may know better */
+	bool of_bpf; /* in the way of that engine alone */
 } checks[] = {
-	{"container", "container", doctor_probe_place, PRIVILEGE_NEED_USER_NAMESPACE},
-	{"capabilities", "capabilities", doctor_probe_capabilities, PRIVILEGE_NEED_BPF},
-	{"perf-events", "perf events", doctor_probe_open, PRIVILEGE_NEED_PERF},
-	{"paranoid", "perf_event_paranoid", doctor_probe_paranoid, PRIVILEGE_NEED_PERF},
-	{"seccomp", "seccomp", doctor_probe_seccomp, PRIVILEGE_NEED_SECCOMP},
-	{"hardware-events", "hardware events", doctor_probe_hardware, PRIVILEGE_NEED_COUNTERS},
-	{"pmus", "PMUs", doctor_probe_pmus, -1},
-	{"kernel-samples", "kernel code", doctor_probe_kernel_side, PRIVILEGE_NEED_PERF},
-	{"kernel-symbols", "kernel symbols", doctor_probe_symbols, PRIVILEGE_NEED_KALLSYMS},
-	{"whole-cpus", "whole CPUs", doctor_probe_whole_cpus, PRIVILEGE_NEED_WHOLE_CPUS},
-	{"tracepoints", "tracepoints", doctor_probe_tracepoints, PRIVILEGE_NEED_TRACEFS},
-	{"sample-rate", "sample rate", doctor_probe_rate, PRIVILEGE_NEED_RATE},
-	{"stack-depth", "stack depth", doctor_probe_stack, PRIVILEGE_NEED_STACK},
-	{"locked-memory", "locked memory", doctor_probe_mlock, PRIVILEGE_NEED_MLOCK},
-	{"lockdown", "lockdown", doctor_probe_lockdown, PRIVILEGE_NEED_LOCKDOWN},
-	{"btf", "BTF", doctor_probe_btf, PRIVILEGE_NEED_BTF},
-	{"bpf", "BPF", probe_bpf, PRIVILEGE_NEED_BPF},
-	{"ptrace", "ptrace", doctor_probe_ptrace, PRIVILEGE_NEED_PTRACE_SCOPE},
-	{"engine", "Python engine", probe_engine, PRIVILEGE_NEED_BPF},
-	{"pythons", "Pythons that run", probe_processes, PRIVILEGE_NEED_PTRACE},
+	{"container", "container", doctor_probe_place, PRIVILEGE_NEED_USER_NAMESPACE, false},
+	{"capabilities", "capabilities", doctor_probe_capabilities, PRIVILEGE_NEED_BPF, false},
+	{"perf-events", "perf events", doctor_probe_open, PRIVILEGE_NEED_PERF, false},
+	{"paranoid", "perf_event_paranoid", doctor_probe_paranoid, PRIVILEGE_NEED_PERF, false},
+	{"seccomp", "seccomp", doctor_probe_seccomp, PRIVILEGE_NEED_SECCOMP, false},
+	{"hardware-events", "hardware events", doctor_probe_hardware, PRIVILEGE_NEED_COUNTERS,
+	 false},
+	{"pmus", "PMUs", doctor_probe_pmus, -1, false},
+	{"kernel-samples", "kernel code", doctor_probe_kernel_side, PRIVILEGE_NEED_PERF, false},
+	{"kernel-symbols", "kernel symbols", doctor_probe_symbols, PRIVILEGE_NEED_KALLSYMS, false},
+	{"whole-cpus", "whole CPUs", doctor_probe_whole_cpus, PRIVILEGE_NEED_WHOLE_CPUS, false},
+	{"tracepoints", "tracepoints", doctor_probe_tracepoints, PRIVILEGE_NEED_TRACEFS, false},
+	{"sample-rate", "sample rate", doctor_probe_rate, PRIVILEGE_NEED_RATE, false},
+	{"stack-depth", "stack depth", doctor_probe_stack, PRIVILEGE_NEED_STACK, false},
+	{"locked-memory", "locked memory", doctor_probe_mlock, PRIVILEGE_NEED_MLOCK, false},
+	{"lockdown", "lockdown", doctor_probe_lockdown, PRIVILEGE_NEED_LOCKDOWN, true},
+	{"btf", "BTF", doctor_probe_btf, PRIVILEGE_NEED_BTF, true},
+	{"bpf", "BPF", probe_bpf, PRIVILEGE_NEED_BPF, true},
+	{"ptrace", "ptrace", doctor_probe_ptrace, PRIVILEGE_NEED_PTRACE_SCOPE, false},
+	{"engine", "Python engine", probe_engine, PRIVILEGE_NEED_BPF, false},
+	{"pythons", "Pythons that run", probe_processes, PRIVILEGE_NEED_PTRACE, false},
 };
 
 static int run_checks(struct examination *exam, struct err *err)
@@ -120,6 +122,10 @@ static int run_checks(struct examination *exam, struct err *err)
 		if (line->verdict == DOCTOR_OK || line->verdict == DOCTOR_UNKNOWN)
 			line->need = -1;
 	}
+	/* Another engine has lines, too, at a price. */
+	for (size_t i = 0; i < exam->doctor->lines.len && exam->lines; i++)
+		if (checks[i].of_bpf && exam->doctor->lines.items[i].verdict == DOCTOR_FAIL)
+			exam->doctor->lines.items[i].verdict = DOCTOR_NOTE;
 	return 0;
 }
 

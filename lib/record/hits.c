@@ -30,7 +30,8 @@
 
 struct file {
 	uint32_t path; /* string */
-	int fd;	       /* -1: it could not be opened */
+	int fd;	       /* -1: it could not be opened, or is the vDSO */
+	bool vdso;
 	uint8_t build_id[ELF_BUILD_ID_MAX];
 	uint32_t build_id_len;
 	size_t first; /* mapping + 1, the latest */
@@ -136,6 +137,12 @@ const char *hits_path(struct hits *hits, const char *name, const uint8_t *build_
 	return hits->fd_path;
 }
 
+/* The same in every process, and in ours. */
+static bool is_vdso(const char *path)
+{
+	return strcmp(path, "[vdso]") == 0;
+}
+
 static struct file *file_of(struct hits *hits, const struct record_mmap *map)
 {
 	uint32_t path = intern_str(&hits->paths, map->filename), id;
@@ -153,7 +160,8 @@ static struct file *file_of(struct hits *hits, const struct record_mmap *map)
 	file->path = path;
 	file->build_id_len = key.id_len;
 	memcpy(file->build_id, key.build_id, key.id_len);
-	file->fd = hits->open < FILES_OPEN_MAX ? open_mapped(hits, map) : -1;
+	file->vdso = is_vdso(map->filename);
+	file->fd = hits->open < FILES_OPEN_MAX && !file->vdso ? open_mapped(hits, map) : -1;
 	hits->open += file->fd >= 0;
 	return file;
 }
@@ -165,8 +173,8 @@ void hits_mmap(struct hits *hits, const struct record_mmap *map)
 	struct file *file;
 	bool added;
 
-	if (map->filename[0] != '/' || map->filename[1] == '/' || !map->len ||
-	    hits->mappings.len >= MAPPINGS_MAX)
+	if ((!is_vdso(map->filename) && (map->filename[0] != '/' || map->filename[1] == '/')) ||
+	    !map->len || hits->mappings.len >= MAPPINGS_MAX)
 		return;
 	file = file_of(hits, map);
 	/* Workers that a server forks map the same again and again. */
@@ -340,6 +348,9 @@ static int name_file(struct hits *hits, const struct file *file, struct naming *
 		ret = add_function(naming, naming->eval.items[i].start, err);
 	head.build_id = id;
 	head.build_id_len = (uint32_t)elf_build_id(naming->elf, id);
+	/* No map of it says its build-id. */
+	if (file->vdso && !file->build_id_len)
+		head.build_id_len = 0;
 	if (!ret)
 		saved_add(section, &head, naming->functions.items, (uint32_t)naming->functions.len);
 	return ret;
@@ -352,10 +363,10 @@ static int store_file(struct hits *hits, const struct file *file, const struct a
 	char path[32];
 	int ret = 0;
 
-	if (file->fd < 0 || !is_hit(hits, file, addresses))
+	if ((file->fd < 0 && !file->vdso) || !is_hit(hits, file, addresses))
 		return 0;
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", file->fd);
-	if (elf_open(&naming.elf, path, NULL) < 0)
+	if ((file->vdso ? elf_open_vdso(&naming.elf, NULL) : elf_open(&naming.elf, path, NULL)) < 0)
 		return 0;
 	if (is_mapped_build(file, naming.elf))
 		ret = name_file(hits, file, &naming, addresses, section, err);

@@ -9,9 +9,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#define VDSO_BYTES_MAX (1u << 20)
 
 /*
  * The file is mapped whole and handed to libelf as memory, so that a file and an image of one take
@@ -183,6 +186,23 @@ int elf_open_memory(struct elf_file **out, const void *bytes, size_t len, struct
 	else
 		*out = elf;
 	return ret;
+}
+
+/* Its section headers are its end (arch/x86/entry/vdso, arch/arm64/kernel/vdso). */
+int elf_open_vdso(struct elf_file **out, struct err *err)
+{
+	const void *image = (const void *)getauxval(AT_SYSINFO_EHDR);
+	Elf64_Ehdr header;
+
+	*out = NULL;
+	if (!image)
+		return err_set(err, ERR_NOT_FOUND, "this process has no vDSO");
+	memcpy(&header, image, sizeof(header));
+	if (memcmp(header.e_ident, ELFMAG, SELFMAG) != 0 ||
+	    header.e_ident[EI_CLASS] != ELFCLASS64 || header.e_shoff > VDSO_BYTES_MAX)
+		return err_set(err, ERR_UNSUPPORTED, "the vDSO is not a 64-bit ELF file");
+	return elf_open_memory(out, image,
+			       header.e_shoff + (size_t)header.e_shnum * header.e_shentsize, err);
 }
 
 void elf_close(struct elf_file *elf)

@@ -27,6 +27,8 @@ struct elf_symbol {
 int elf_open(struct elf_file **elf, const char *path, struct err *err);
 /* The same from memory (the vDSO, a test); bytes are copied. */
 int elf_open_memory(struct elf_file **elf, const void *bytes, size_t len, struct err *err);
+/* The code that the running kernel lends to every process. */
+int elf_open_vdso(struct elf_file **elf, struct err *err);
 void elf_close(struct elf_file *elf);
 
 uint16_t elf_machine(const struct elf_file *elf);

@@ -179,6 +179,11 @@ def process_that_is_gone():
     check(ran.returncode == 1 and f"no process {pid}" in ran.stderr, ran.returncode, ran.stderr)
 
 
+def without_bpf(said):
+    """What BPF that does not work is called: a failure only where nothing stands in for it."""
+    return "note" if verdict(said, "engine") == "ok" else "fail"
+
+
 @test
 def ordinary_user():
     user = as_user()
@@ -187,7 +192,7 @@ def ordinary_user():
             said, status = doctor(before=user)
             check((status == 0) == records_lines(*user), "doctor and record disagree at", level, said)
             check(text(said, "paranoid").startswith(str(level)), text(said, "paranoid"))
-        check(verdict(said, "bpf") == "fail", "BPF for an ordinary user?", said["checks"])
+        check(verdict(said, "bpf") == without_bpf(said), "BPF for an ordinary user?", said["checks"])
         check(verdict(said, "capabilities") == "note", text(said, "capabilities"))
         check(verdict(said, "kernel-samples") == "note", text(said, "kernel-samples"))
         remedy = next(line["remedy"] for line in said["checks"] if line["id"] == "bpf")
@@ -214,7 +219,7 @@ def user_namespace():
         raise Skip("user namespaces are not allowed")
     said, status = doctor(before=inside)
     check(said["machine"]["user_namespace"], "not noticed:", said["machine"])
-    check(verdict(said, "bpf") == "fail", "BPF in a user namespace?", said["checks"])
+    check(verdict(said, "bpf") == without_bpf(said), "BPF in a user namespace?", said["checks"])
     check((status == 0) == records_lines(*inside), "doctor and record disagree", said)
 
 

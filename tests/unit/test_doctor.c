@@ -25,6 +25,7 @@ static int open_answer, kernel_answer; /* of perf_event_open for user code, for 
 static int hardware_answer;
 static bool idle; /* hardware events open and get no counter */
 static enum err_code bpf_answer;
+static enum recorder_python other_engine; /* that auto takes without BPF */
 
 static void put_file(const char *path, const char *text)
 {
@@ -85,6 +86,7 @@ static int make_host(void **state)
 	open_answer = kernel_answer = hardware_answer = 0;
 	idle = false;
 	bpf_answer = ERR_OK;
+	other_engine = RECORDER_PYTHON_TRAMPOLINE;
 	return 0;
 }
 
@@ -126,7 +128,7 @@ static int try_bpf(struct err *err)
 
 static int choose_engine(enum recorder_python *engine, struct strbuf *why, struct err *err)
 {
-	*engine = bpf_answer ? RECORDER_PYTHON_TRAMPOLINE : RECORDER_PYTHON_BPF;
+	*engine = bpf_answer ? other_engine : RECORDER_PYTHON_BPF;
 	if (bpf_answer)
 		strbuf_str(why, "bpf does not work: BPF says no");
 	return 0;
@@ -243,6 +245,13 @@ static void bpf_is_forbidden(void **state)
 	doctor_fini(&doctor);
 	put_file("/sys/kernel/security/lockdown", "none integrity [confidentiality]\n");
 	expect("lockdown", DOCTOR_FAIL, "confidentiality", "boot");
+	/* With an engine that does without BPF its failure is a note. */
+	other_engine = RECORDER_PYTHON_STOP;
+	expect("lockdown", DOCTOR_NOTE, "confidentiality", "boot");
+	expect("bpf", DOCTOR_NOTE, "BPF says no", "setcap");
+	doctor = examine();
+	assert_true(doctor.works);
+	doctor_fini(&doctor);
 }
 
 static void virtual_machine(void **state)
@@ -330,12 +339,14 @@ static void missing_files_are_told(void **state)
 	/* Those are not built into every kernel. */
 	expect("lockdown", DOCTOR_OK, "none", NULL);
 	expect("ptrace", DOCTOR_OK, "one's own", NULL);
-	expect("btf", DOCTOR_FAIL, "no /sys/kernel/btf", "CONFIG_DEBUG_INFO_BTF");
 	expect("tracepoints", DOCTOR_NOTE, "no tracefs", "mount");
-	/* What was tried counts, not what a file says. */
+	/* What was tried counts, not what a file says: BPF that works needs none. */
+	expect("btf", DOCTOR_NOTE, "no /sys/kernel/btf", "CONFIG_DEBUG_INFO_BTF");
 	doctor = examine();
 	assert_true(doctor.works);
 	doctor_fini(&doctor);
+	bpf_answer = ERR_PERMISSION;
+	expect("btf", DOCTOR_FAIL, "no /sys/kernel/btf", "CONFIG_DEBUG_INFO_BTF");
 }
 
 static void process_that_is_none(void **state)

@@ -14,6 +14,11 @@
 /*
  * Event names -> perf_event_attr, and opening them with the fall-backs that keep a recording
  * possible where a counter is missing.
+ *
+ * A group is sampled in one of two ways. Either each of its events writes samples of its own, with
+ * the period it stands for; or only the leader does, and its samples read what all events of the
+ * group have counted so far (PERF_SAMPLE_READ, "{..}:S"). How such samples lie in a file, and what
+ * may be subtracted from what: lib/data/FORMAT.md, "Groups that are read".
  */
 
 struct event_spec {
@@ -22,6 +27,7 @@ struct event_spec {
 	int group;		     /* number of its {group}; -1 alone */
 	bool leader;		     /* first of its group, or alone */
 	bool fallback;		     /* stands in for an event that this machine does not have */
+	bool counted;		     /* not sampled: the samples of its group's leader read it */
 };
 
 struct event_list {

@@ -199,6 +199,40 @@ bool record_decode_sample(const struct perf_event_header *record,
 	return !in.bad;
 }
 
+bool record_decode_read(const struct record_sample *sample, const struct perf_event_attr *attr,
+			struct record_read *read)
+{
+	struct bytes in = sample->read;
+
+	*read = (struct record_read){.count = 1, .format = attr->read_format};
+	if (!(attr->sample_type & PERF_SAMPLE_READ))
+		return false;
+	if (read->format & PERF_FORMAT_GROUP)
+		read->count = bytes_u64(&in);
+	else
+		read->first = bytes_u64(&in);
+	if (read->format & PERF_FORMAT_TOTAL_TIME_ENABLED)
+		read->time_enabled = bytes_u64(&in);
+	if (read->format & PERF_FORMAT_TOTAL_TIME_RUNNING)
+		read->time_running = bytes_u64(&in);
+	read->rest = in;
+	return !in.bad;
+}
+
+bool record_next_value(struct record_read *read, uint64_t *value, uint64_t *id)
+{
+	struct bytes *in = &read->rest;
+
+	if (!read->count)
+		return false;
+	read->count--;
+	*value = read->format & PERF_FORMAT_GROUP ? bytes_u64(in) : read->first;
+	*id = read->format & PERF_FORMAT_ID ? bytes_u64(in) : 0;
+	if (read->format & PERF_FORMAT_LOST)
+		bytes_u64(in);
+	return !in->bad;
+}
+
 bool record_decode_id(const struct perf_event_header *record, const struct perf_event_attr *attr,
 		      struct record_id *id)
 {

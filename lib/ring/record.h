@@ -32,7 +32,7 @@ struct record_sample {
 	uint64_t callchain_len;
 	const void *raw;
 	uint32_t raw_len;
-	/* PERF_SAMPLE_READ, not yet decoded: by attr.read_format. */
+	/* PERF_SAMPLE_READ: for record_decode_read(). */
 	struct bytes read;
 	uint64_t regs_user_abi;
 	const uint64_t *regs_user; /* one per bit of attr.sample_regs_user */
@@ -50,6 +50,24 @@ bool record_identifier(const struct perf_event_header *record, uint64_t sample_t
 /* False when the record is shorter than its layout: then it is to be counted and left out. */
 bool record_decode_sample(const struct perf_event_header *record,
 			  const struct perf_event_attr *attr, struct record_sample *sample);
+
+/*
+ * What PERF_SAMPLE_READ says: counts since the event was enabled, of one event or, with
+ * PERF_FORMAT_GROUP, of all events of the leader's group, the leader first. Running totals of a
+ * stream (lib/data/FORMAT.md): only their differences belong to a sample.
+ */
+struct record_read {
+	uint64_t time_enabled, time_running; /* ns; 0 where read_format has them not */
+	uint64_t count;			     /* values that are still to be taken */
+	uint64_t first;			     /* the value that precedes the times: of no group */
+	struct bytes rest;
+	uint64_t format;
+};
+/* False where the sample has no such part. */
+bool record_decode_read(const struct record_sample *sample, const struct perf_event_attr *attr,
+			struct record_read *read);
+/* The next event's value, and its id (0 without PERF_FORMAT_ID). False at the end. */
+bool record_next_value(struct record_read *read, uint64_t *value, uint64_t *id);
 
 /* The trailing sample_id of a record that is no sample. All zero where there is none. */
 bool record_decode_id(const struct perf_event_header *record, const struct perf_event_attr *attr,

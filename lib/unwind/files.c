@@ -242,7 +242,7 @@ const struct rule *modules_rule(struct modules *modules, const struct unwind_fra
 	return rule_is(id) ? rules_get(&modules->files->rules, id) : NULL;
 }
 
-bool modules_read(const struct modules *modules, const struct unwind_input *input, uint64_t addr,
+bool modules_read(struct modules *modules, const struct unwind_input *input, uint64_t addr,
 		  void *buf, size_t len)
 {
 	const struct unwind_source *source = &modules->source;
@@ -252,7 +252,9 @@ bool modules_read(const struct modules *modules, const struct unwind_input *inpu
 		memcpy(buf, (const char *)input->stack + offset, len);
 		return true;
 	}
-	return source->read && source->read(source->ctx, addr, buf, len) == 0;
+	if (!source->read || (source->running && !modules_find(modules, addr)))
+		return false;
+	return source->read(source->ctx, addr, buf, len) == 0;
 }
 
 enum unwind_end unwind_missing(const struct unwind_input *input, uint64_t addr)

@@ -54,7 +54,7 @@ const struct module *modules_find(struct modules *modules, uint64_t addr);
 const struct rule *modules_rule(struct modules *modules, const struct unwind_frame *frame);
 
 /* Memory of the target at the sample: the copy of its stack, then the source. */
-bool modules_read(const struct modules *modules, const struct unwind_input *input, uint64_t addr,
+bool modules_read(struct modules *modules, const struct unwind_input *input, uint64_t addr,
 		  void *buf, size_t len);
 /* What it means that an address could not be read: that the copy ends, or something else. */
 enum unwind_end unwind_missing(const struct unwind_input *input, uint64_t addr);

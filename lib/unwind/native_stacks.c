@@ -153,6 +153,7 @@ static bool open_slot(struct native_stacks *stacks, struct slot *slot, uint32_t 
 	struct unwind_source source = {
 		.arch = stacks->options.arch,
 		.module = find_module,
+		.running = true,
 		.ctx = slot,
 	};
 

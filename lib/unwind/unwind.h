@@ -60,11 +60,11 @@ struct unwind_code {
 
 struct unwind_source {
 	const struct arch *arch; /* of the target; NULL: the host's */
-	/*
-	 * Memory of the target; 0 or -1. May be NULL. It must be what it was at the sample: of a
-	 * stopped process all memory is, of one that runs on only code and constants.
-	 */
+	/* Memory of the target; 0 or -1. May be NULL. */
 	int (*read)(void *ctx, uint64_t addr, void *buf, size_t len);
+	/* It runs on, and its memory is not what it was at the sample: of it only code is read.
+	 * What is beyond the copy of the stack is then gone, whatever lies there now. */
+	bool running;
 	/* What is mapped executable at an address, also without a file; 0, or -1 for nothing. */
 	int (*module)(void *ctx, uint64_t addr, struct unwind_module *module);
 	/* Generated code at an address; 0 or -1. May be NULL. */

@@ -273,12 +273,16 @@ static void walks_a_thread(void **state)
 	finish(&target);
 }
 
-/* As in a recording: registers and a copy of the stack, cut at every word, and no memory. What is
- * found is the leaf end of the whole stack, and the reason is that the copy ends. */
+/* As in a recording: registers and a copy of the stack, cut at every word, and no memory, or that
+ * of a process that runs on. What is found is the leaf end of the whole stack, and the reason is
+ * that the copy ends. */
 static void cut_with(const struct unwind_backend *with, struct stopped *target, const char *copy,
-		     size_t len)
+		     size_t len, bool live)
 {
-	struct unwind_source source = {.module = stopped_module, .ctx = target};
+	struct unwind_source source = {.read = live ? stopped_read : NULL,
+				       .running = live,
+				       .module = stopped_module,
+				       .ctx = target};
 	struct unwind_files *files = unwind_files_new();
 	struct unwinder *unwinder = with->open(files, &source, NULL);
 	struct unwind_frame whole[64], frames[64];
@@ -331,8 +335,10 @@ static void tells_that_the_copy_ends(void **state)
 	assert_non_null(map);
 	copy = malloc(map->end - sp);
 	assert_int_equal(memory_read(&target.memory, sp, copy, map->end - sp), 0);
-	for (const struct unwind_backend *const *with = unwind_backends(); *with; with++)
-		cut_with(*with, &target, copy, map->end - sp);
+	for (const struct unwind_backend *const *with = unwind_backends(); *with; with++) {
+		cut_with(*with, &target, copy, map->end - sp, false);
+		cut_with(*with, &target, copy, map->end - sp, true);
+	}
 	free(copy);
 	finish(&target);
 }

@@ -40,6 +40,7 @@
  * read from other rings.
  */
 
+#define GIVE_BACK 16 /* while a ring is read, each such part of it is given back at once */
 #define WAIT_MS 250
 #define HELD_MS 5     /* while a sample waits for its frames */
 #define STARTING_MS 5 /* while an interpreter starts */
@@ -554,12 +555,18 @@ static int read_ring(struct recorder *recorder, size_t channel, struct ring *rin
 	const struct perf_event_header *header;
 	enum fate fate = WRITTEN;
 	int ret = 0, corrupt = 0;
+	uint64_t given;
 
 	ring_begin(ring);
+	given = ring->tail;
 	while (!ret && fate != WAITS && (header = ring_next(ring, &corrupt))) {
 		ret = read_record(recorder, channel, header, &fate, err);
 		if (fate == WAITS)
 			ring_put_back(ring, header);
+		else if (ring->tail - given > ring->size / GIVE_BACK) {
+			ring_end(ring);
+			given = ring->tail;
+		}
 	}
 	recorder->held |= fate == WAITS;
 	ring_end(ring);

@@ -18,14 +18,13 @@
 #include <time.h>
 #include <unistd.h>
 
-#define DEFAULT_EVENT "cycles"
 #define TERM_GRACE_MS 1000
 
 static struct {
 	char **events;
 	char *pids, *tids, *cpus, *user, *cgroup, *duration;
 	char *frequency, *period, *output, *call_graph, *python, *pages;
-	int everything, alone, fp, zstd_level, delay_ms, quiet, verbose;
+	int everything, alone, fp, zstd_level, delay_ms, no_metrics, quiet, verbose;
 } given = {.zstd_level = 1};
 
 const struct poptOption record_options[] = {
@@ -43,7 +42,11 @@ const struct poptOption record_options[] = {
 	{"duration", '\0', POPT_ARG_STRING, &given.duration, 0, "end after that many seconds",
 	 "SEC"},
 	{"event", 'e', POPT_ARG_ARGV, &given.events, 0,
-	 "events to sample (default: cycles); {a,b} is a group", "EVENT[,EVENT...]"},
+	 "events to sample (default: cycles, counting instructions, cache and branch misses); "
+	 "{a,b} is a group, of {a,b}:S only a is sampled",
+	 "EVENT[,EVENT...]"},
+	{"no-metrics", '\0', POPT_ARG_NONE, &given.no_metrics, 0,
+	 "the events alone: count no instructions along with cycles", NULL},
 	{"freq", 'F', POPT_ARG_STRING, &given.frequency, 0,
 	 "samples per second of each event, or 'max' (default: 999)", "HZ"},
 	{"count", 'c', POPT_ARG_STRING, &given.period, 0, "sample every PERIOD events instead",
@@ -450,8 +453,8 @@ static int run(struct recorder *recorder, struct child *child,
 	return ret || status ? 1 : 0;
 }
 
-static int record(const struct recorder_options *options, struct recorder_target *target,
-		  uint64_t duration_us)
+static int record(const struct recorder_options *options, struct event_list *events,
+		  struct recorder_target *target, uint64_t duration_us)
 {
 	struct recorder *recorder = NULL;
 	struct child child = {.pid = -1, .go_fd = -1, .error_fd = -1};
@@ -465,6 +468,8 @@ static int record(const struct recorder_options *options, struct recorder_target
 		return status == ERR_NOT_FOUND ? 127 : 126;
 	}
 	status = recorder_new(&recorder, options, target, &err);
+	if (!status)
+		status = event_list_probe(events, recorder_reads_groups(recorder, target), &err);
 	if (!status && options->command)
 		status = child_hold(&child, options->command, recorder_environment(recorder), &err);
 	if (!status && target->kind == RECORDER_COMMAND) {
@@ -520,6 +525,20 @@ static int set_target(const struct command *command, const struct recorder_optio
 	return ret ? command_fail(&err) : 0;
 }
 
+static int list_events(struct event_list *events, struct err *err)
+{
+	int ret = 0;
+
+	for (char **wanted = given.events; !ret && wanted && *wanted; wanted++)
+		ret = event_parse(events, *wanted, err);
+	if (!ret && !given.events)
+		ret = given.no_metrics ? event_parse(events, "cycles", err)
+				       : event_list_default(events, err);
+	else if (!ret && !given.no_metrics)
+		ret = event_list_count_instructions(events, err);
+	return ret;
+}
+
 int cmd_record(int argc, const char **argv)
 {
 	const struct command *command = command_find("record");
@@ -527,9 +546,7 @@ int cmd_record(int argc, const char **argv)
 	struct recorder_target target = {0};
 	struct event_list events = {0};
 	uint64_t duration_us = 0;
-	static const char *const default_events[] = {DEFAULT_EVENT, NULL};
 	const char **line = calloc((size_t)argc + 2, sizeof(*line)); /* "pyperf record ..." */
-	const char *const *wanted;
 	struct err err = {0};
 	poptContext context;
 	int status = 0;
@@ -555,14 +572,10 @@ int cmd_record(int argc, const char **argv)
 				       given.duration);
 	if (!status)
 		status = set_target(command, &options, &target);
-	wanted = given.events ? (const char *const *)given.events : default_events;
-	for (; !status && *wanted; wanted++)
-		if (event_parse(&events, *wanted, &err) < 0)
-			status = command_fail(&err);
-	if (!status && event_list_probe(&events, &err) < 0)
+	if (!status && list_events(&events, &err) < 0)
 		status = command_fail(&err);
 	if (!status)
-		status = record(&options, &target, duration_us);
+		status = record(&options, &events, &target, duration_us);
 	target_fini(&target);
 	event_list_fini(&events);
 	poptFreeContext(context);

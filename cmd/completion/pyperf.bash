@@ -6,7 +6,7 @@ _pyperf_view='-i --input -e --event -c --comm --pid --tid -d --dso -q --quiet -v
 _pyperf_options() { # COMMAND
 	case $1 in
 	record)
-		echo "-p --pid -t --tid -a --all-cpus -C --cpu -u --uid -G --cgroup -i --no-inherit --per-thread --duration -e --event -F --freq -c --count -o --output -g --call-graph --python -m --mmap-pages" \
+		echo "-p --pid -t --tid -a --all-cpus -C --cpu -u --uid -G --cgroup -i --no-inherit --per-thread --duration -e --event --no-metrics -F --freq -c --count -o --output -g --call-graph --python -m --mmap-pages" \
 			"-z --compression-level -D --delay -q --quiet -v --verbose -h --help"
 		;;
 	report)

@@ -138,6 +138,13 @@ const char *recorder_environment(const struct recorder *recorder)
 	return recorder->engine == RECORDER_PYTHON_TRAMPOLINE ? "PYTHONPERFSUPPORT=1" : NULL;
 }
 
+/* Only events that are inherited need a kernel that can. */
+bool recorder_reads_groups(const struct recorder *recorder, const struct recorder_target *target)
+{
+	return target->kind == RECORDER_CPUS || recorder->options->no_inherit ||
+	       pythons_open_events(recorder->pythons) || event_reads_inherited();
+}
+
 static int watch(struct recorder *recorder, int fd, enum source_kind kind, size_t channel,
 		 struct err *err)
 {

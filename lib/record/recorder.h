@@ -69,7 +69,7 @@ struct recorder_target {
 };
 
 struct recorder_options {
-	const struct event_list *events; /* probed; borrowed while open */
+	const struct event_list *events; /* probed before recorder_open(); borrowed while open */
 	uint64_t frequency;		 /* Hz; 0 when `period` is given */
 	uint64_t period;		 /* events per sample */
 	bool rate_given;		 /* by the user: then tracepoints are sampled at it, too */
@@ -113,6 +113,8 @@ int recorder_new(struct recorder **recorder, const struct recorder_options *opti
 		 const struct recorder_target *target, struct err *err);
 /* What the target needs in its environment ("NAME=VALUE"), or NULL. */
 const char *recorder_environment(const struct recorder *recorder);
+/* Can samples read the group of their event? What event_list_probe() is to know. */
+bool recorder_reads_groups(const struct recorder *recorder, const struct recorder_target *target);
 /* Opens events, rings and the file (an older one becomes PATH.old). `target` is borrowed until
  * recorder_free(). */
 int recorder_open(struct recorder *recorder, const struct recorder_target *target, struct err *err);

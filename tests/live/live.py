@@ -23,6 +23,7 @@ PYPERF = BUILD / "pyperf"
 WORKLOADS = TOP / "tests/workloads"
 SUPPORTED = [(3, minor) for minor in range(6, 16)]
 LONG = bool(os.environ.get("PYPERF_TEST_ALL"))
+SANITIZED = "san-" in str(BUILD)
 
 
 class Skip(Exception):

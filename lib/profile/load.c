@@ -6,6 +6,7 @@
 #include "perfmap/frames.h"
 #include "perfmap/source.h"
 #include "process/process.h"
+#include "profile/account.h"
 #include "profile/chain.h"
 #include "profile/objects.h"
 #include "profile/pair.h"
@@ -32,6 +33,7 @@
  * recordings.
  */
 #define FINISHED_ROUND 68u /* PERF_RECORD_FINISHED_ROUND of linux tools/perf */
+#define ID_INDEX 69u	   /* PERF_RECORD_ID_INDEX, likewise */
 #define REPEATS (1u << 16)
 #define DISCARD_BYTES (1u << 20)
 
@@ -63,6 +65,7 @@ struct loader {
 	struct order *order;
 	struct chains *chains;
 	struct pairing pairing;
+	struct account account;
 
 	struct queued *queue; /* ring of queue_cap, a power of two */
 	uint64_t queue_start, queue_end, queue_cap;
@@ -100,6 +103,8 @@ static int read_events(struct loader *l, struct err *err)
 		*is_frames = software && in->attr.config == PERF_COUNT_SW_BPF_OUTPUT;
 		event->sampled = !*is_frames &&
 				 !(software && in->attr.config == PERF_COUNT_SW_DUMMY);
+		event->attr = in->attr;
+		event->group = -1;
 		if (in->attr.freq)
 			event->frequency = (double)in->attr.sample_freq;
 		else
@@ -281,6 +286,13 @@ static int take_lost(struct loader *l, const struct perf_event_header *record, u
 	return 0;
 }
 
+static int take_id_index(struct loader *l, const struct perf_event_header *record,
+			 uint64_t position, struct err *err)
+{
+	account_id_index(&l->account, record);
+	return 0;
+}
+
 static int take_round(struct loader *l, const struct perf_event_header *record, uint64_t position,
 		      struct err *err)
 {
@@ -353,11 +365,22 @@ static int apply_exit(struct loader *l, const struct perf_event_header *record, 
 {
 	struct record_task task;
 
-	if (record_decode_task(record, &task))
-		process_exit(l->profile->processes, task.pid, task.tid);
-	else
+	if (!record_decode_task(record, &task)) {
 		l->malformed++;
-	return 0;
+		return 0;
+	}
+	process_exit(l->profile->processes, task.pid, task.tid);
+	return account_exit(&l->account, task.tid, err);
+}
+
+static int apply_throttle(struct loader *l, const struct perf_event_header *record, struct err *err)
+{
+	struct record_id origin = origin_of(l, record);
+	int rc = account_throttle(&l->account, record, &origin, err);
+
+	if (rc == ERR_CORRUPT)
+		l->malformed++;
+	return rc == ERR_CORRUPT ? 0 : rc;
 }
 
 /* The thread of a sample, with its process's generation; NULL when memory ran out. */
@@ -422,19 +445,11 @@ static int find_cell(struct loader *l, const struct chain_sample *in, uint32_t t
 	return 0;
 }
 
-static uint64_t period_of(const struct perf_event_attr *attr, const struct record_sample *sample)
-{
-	if (attr->sample_type & PERF_SAMPLE_PERIOD)
-		return sample->period;
-	return attr->freq ? 1 : attr->sample_period;
-}
-
 static int apply_sample(struct loader *l, const struct perf_event_header *record,
 			const struct queued *queued, struct err *err)
 {
 	const struct perf_event_attr *attr = &data_event(l->file, queued->event)->attr;
 	struct profile_summary *summary = &l->profile->summary;
-	struct profile_event *event = &l->profile->events.items[queued->event];
 	struct record_sample sample;
 	struct chain_sample in = {
 		.sample = &sample,
@@ -442,7 +457,6 @@ static int apply_sample(struct loader *l, const struct perf_event_header *record
 		.regs_mask = attr->sample_regs_user,
 	};
 	const struct task *task;
-	struct profile_cell *cell;
 	uint64_t epoch;
 	uint32_t id;
 	int rc;
@@ -462,12 +476,9 @@ static int apply_sample(struct loader *l, const struct perf_event_header *record
 	rc = find_cell(l, &in, task->thread, queued, &id, err);
 	if (rc < 0)
 		return rc;
-	sample.period = period_of(attr, &sample);
-	cell = keyed_at(&l->profile->cells, id);
-	cell->samples++;
-	cell->period += sample.period;
-	event->samples++;
-	event->period_total += sample.period;
+	rc = account_sample(&l->account, id, queued->event, &sample, err);
+	if (rc < 0)
+		return rc;
 	summary->samples++;
 	count_frames(summary, queued->frames);
 	if (sample.id.time && (!summary->first_time || sample.id.time < summary->first_time))
@@ -475,6 +486,7 @@ static int apply_sample(struct loader *l, const struct perf_event_header *record
 	if (sample.id.time > summary->last_time)
 		summary->last_time = sample.id.time;
 	if (l->options->on_sample) {
+		const struct profile_cell *cell = keyed_at(&l->profile->cells, id);
 		struct profile_sample out = {
 			.thread = cell->thread,
 			.event = cell->event,
@@ -501,10 +513,13 @@ static const struct handler {
 	[PERF_RECORD_COMM] = {take_sideband, apply_comm},
 	[PERF_RECORD_FORK] = {take_sideband, apply_fork},
 	[PERF_RECORD_EXIT] = {take_sideband, apply_exit},
+	[PERF_RECORD_THROTTLE] = {take_sideband, apply_throttle},
+	[PERF_RECORD_UNTHROTTLE] = {take_sideband, apply_throttle},
 	[PERF_RECORD_LOST] = {take_lost, NULL},
 	[PERF_RECORD_LOST_SAMPLES] = {take_lost, NULL},
 	[PERF_RECORD_SAMPLE] = {take_sample, NULL},
 	[FINISHED_ROUND] = {take_round, NULL},
+	[ID_INDEX] = {take_id_index, NULL},
 };
 
 static int deliver(const struct perf_event_header *record, uint64_t time, uint64_t position,
@@ -598,6 +613,7 @@ static int read_records(struct loader *l, struct err *err)
 		if (type >= sizeof(handlers) / sizeof(handlers[0]) || !handlers[type].take)
 			continue;
 		rc = read_events(l, err);
+		l->account.records += type < FINISHED_ROUND;
 		if (rc >= 0)
 			rc = handlers[type].take(l, record.header, record.position, err);
 		if (rc < 0)
@@ -647,6 +663,7 @@ static void loader_fini(struct loader *l)
 	order_free(l->order);
 	chains_free(l->chains);
 	pairing_fini(&l->pairing);
+	account_fini(&l->account);
 	free(l->queue);
 	map_fini(&l->tasks);
 	vec_fini(&l->task_list);
@@ -678,7 +695,9 @@ static int load(struct loader *l, struct err *err)
 			return err_nomem(err);
 	}
 	rc = profile_resolve(l->profile, data_info(l->file), l->options->no_symbols, err);
-	return rc < 0 ? rc : profile_summarise(l->profile, err);
+	if (rc >= 0)
+		rc = profile_summarise(l->profile, err);
+	return rc < 0 ? rc : account_finish(&l->account, err);
 }
 
 int profile_load(struct profile **profile, struct data_file *file,
@@ -692,6 +711,7 @@ int profile_load(struct profile **profile, struct data_file *file,
 	l.profile = profile_new();
 	if (!l.profile)
 		return err_nomem(err);
+	account_init(&l.account, l.profile, file);
 	rc = load(&l, err);
 	loader_fini(&l);
 	if (rc < 0) {

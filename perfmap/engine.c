@@ -125,7 +125,8 @@ static struct walker_bpf *open_walker(void)
 	/* In a pid namespace of its own, pyperf and perf number processes by it. */
 	privilege_read(&privilege);
 	skel->rodata->pid_namespace_inum = privilege.pid_namespace;
-	skel->rodata->plain_loops = jit_is_off() || secure_getenv("PYPERF_TEST_PLAIN_LOOPS") != NULL;
+	skel->rodata->plain_loops = jit_is_off() ||
+				    secure_getenv("PYPERF_TEST_PLAIN_LOOPS") != NULL;
 	return skel;
 }
 

@@ -10,6 +10,8 @@
 #include "profile/chain.h"
 #include "profile/objects.h"
 #include "profile/pair.h"
+#include "profile/phase.h"
+#include "profile/spans.h"
 #include "ring/order.h"
 #include "ring/record.h"
 
@@ -82,6 +84,7 @@ struct loader {
 	} is_frames; /* by event: the walker's */
 	struct repeat *repeats;
 	uint64_t malformed;
+	struct spans phase, time; /* of the samples that are wanted */
 };
 
 /* Events may appear on the way in pipe mode. */
@@ -212,6 +215,12 @@ static int take_frames(struct loader *l, const struct record_sample *sample, uin
 	return rc == ERR_NOMEM ? rc : 0;
 }
 
+static bool is_wanted(const struct loader *l, uint64_t time)
+{
+	return (!l->options->phase || spans_contain(&l->phase, time)) &&
+	       (!l->options->time || spans_contain(&l->time, time));
+}
+
 /* Of what makes a sample's stack, but for the maps of its process. */
 static uint64_t hash_sample(const struct record_sample *sample, const struct perf_event_attr *attr,
 			    uint16_t misc, const void *python)
@@ -256,6 +265,8 @@ static int take_sample(struct loader *l, const struct perf_event_header *record,
 	if (!l->profile->events.items[event].sampled)
 		return 0;
 	frames = pairing_sample(&l->pairing, sample.id.cpu, sample.id.tid, sample.id.time);
+	if (!is_wanted(l, sample.id.time))
+		return 0;
 	if (frames.payload) {
 		queued.frames = frames.payload;
 		queued.position = frames.position;
@@ -571,6 +582,11 @@ static int decode_symbols(struct loader *l, struct bytes section, struct err *er
 }
 
 /* A section that is broken is counted; what came before the break stays. */
+static int decode_phases(struct loader *l, struct bytes section, struct err *err)
+{
+	return phases_read(l->profile, section, err);
+}
+
 static int read_section(struct loader *l, enum data_section id,
 			int (*decode)(struct loader *l, struct bytes section, struct err *err),
 			struct err *err)
@@ -599,7 +615,26 @@ static int read_side_data(struct loader *l, struct err *err)
 		rc = read_section(l, DATA_SECTION_JITDUMP, decode_dumps, err);
 	if (rc >= 0)
 		rc = read_section(l, DATA_SECTION_SYMBOL, decode_symbols, err);
+	if (rc >= 0)
+		rc = read_section(l, DATA_SECTION_PHASE, decode_phases, err);
 	return rc < 0 ? rc : profile_read_meta(profile, l->file, err);
+}
+
+/* Which samples are wanted must be known before they come. */
+static int choose_times(struct loader *l, struct err *err)
+{
+	const struct data_info *info = data_info(l->file);
+	int rc = 0;
+
+	if (l->options->phase && data_is_pipe(l->file))
+		return err_set(err, ERR_UNSUPPORTED,
+			       "a stream tells its phases at its end: write it to a file first");
+	if (l->options->phase)
+		rc = phases_select(l->profile, l->options->phase, &l->phase, err);
+	if (rc >= 0 && l->options->time)
+		rc = spans_parse(&l->time, l->options->time, info->first_sample_time,
+				 info->last_sample_time, err);
+	return rc;
 }
 
 static int read_records(struct loader *l, struct err *err)
@@ -669,6 +704,8 @@ static void loader_fini(struct loader *l)
 	vec_fini(&l->task_list);
 	vec_fini(&l->is_frames);
 	free(l->repeats);
+	spans_fini(&l->phase);
+	spans_fini(&l->time);
 }
 
 static int load(struct loader *l, struct err *err)
@@ -678,6 +715,8 @@ static int load(struct loader *l, struct err *err)
 
 	if (rc >= 0 && !data_is_pipe(l->file))
 		rc = read_side_data(l, err);
+	if (rc >= 0)
+		rc = choose_times(l, err);
 	if (rc >= 0)
 		rc = read_records(l, err);
 	if (rc >= 0 && data_is_pipe(l->file))

@@ -142,6 +142,14 @@ struct profile_incomplete {
 	uint64_t samples;
 };
 
+/* A span of time that the program named while it was recorded (--control); a moment where begin and
+ * end are the same. CLOCK_MONOTONIC in ns, as samples. */
+struct profile_phase {
+	uint32_t name; /* string */
+	uint32_t pid, tid;
+	uint64_t begin, end;
+};
+
 struct profile;
 
 /* Called for every sample in order of time while loading, for `script`. */
@@ -158,6 +166,9 @@ struct profile_options {
 	void *ctx;
 	bool no_symbols; /* counting only */
 	bool no_inline;	 /* functions that the compiler inlined are a part of their callers */
+	/* Only samples of these times are loaded: within phases of that name, within perf's --time
+	 * (see spans_parse()). NULL: all. ERR_NOT_FOUND where no phase has the name. */
+	const char *phase, *time;
 };
 
 int profile_load(struct profile **profile, struct data_file *file,
@@ -175,8 +186,10 @@ size_t profile_stack_count(const struct profile *profile);
 size_t profile_cell_count(const struct profile *profile);
 size_t profile_pair_count(const struct profile *profile);
 size_t profile_product_count(const struct profile *profile);
+size_t profile_phase_count(const struct profile *profile);
 size_t profile_incomplete_count(const struct profile *profile); /* most samples first */
 const struct profile_incomplete *profile_incomplete(const struct profile *profile, size_t row);
+const struct profile_phase *profile_phase(const struct profile *profile, size_t phase); /* by begin */
 const struct profile_event *profile_event(const struct profile *profile, uint32_t event);
 const struct profile_thread *profile_thread(const struct profile *profile, uint32_t thread);
 const struct profile_function *profile_function(const struct profile *profile, uint32_t function);

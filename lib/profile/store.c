@@ -80,6 +80,7 @@ void profile_free(struct profile *profile)
 	process_table_free(profile->processes);
 	vec_fini(&profile->events);
 	vec_fini(&profile->incomplete);
+	vec_fini(&profile->phases);
 	keyed_fini(&profile->codes_seen);
 	keyed_fini(&profile->products);
 	keyed_fini(&profile->pairs);

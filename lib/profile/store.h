@@ -72,6 +72,9 @@ struct profile {
 		VEC_OF(struct profile_event)
 	} events;
 	struct profile_summary summary;
+	struct {
+		VEC_OF(struct profile_phase)
+	} phases;
 	struct process_table *processes;
 	struct py_codes *codes;
 	struct sources *sources;

@@ -14,6 +14,7 @@
 
 #include <dwarf.h>
 #include <elfutils/libdw.h>
+#include <gelf.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -29,9 +30,9 @@ struct cfi {
 	Dwarf_CFI *eh_frame, *debug_frame;
 	Dwarf *dwarf;
 	bool debug_tried;
-	struct map known; /* vaddr -> id of the rule */
-	uint64_t first;	  /* bare: vaddr of its function */
-	struct elf_file *own;
+	struct map known;     /* vaddr -> id of the rule */
+	uint64_t first;	      /* bare: vaddr of its function */
+	struct elf_file *own; /* made around the tables: holds .eh_frame, or .debug_frame alone */
 };
 
 static bool is_bounded(struct elf_file *elf, const char *name)
@@ -66,16 +67,99 @@ void cfi_close(struct cfi *cfi)
 	free(cfi);
 }
 
+/* The least ELF file around a section of tables, which libdw wants to have. */
+static struct elf_file *wrap(const struct arch *arch, bool debug_frame, const void *bytes,
+			     size_t len)
+{
+	static const char names[] = "\0.eh_frame\0.debug_frame\0.shstrtab";
+	const uint32_t eh_frame_at = 1, debug_frame_at = sizeof("\0.eh_frame"),
+		       names_at = sizeof("\0.eh_frame\0.debug_frame");
+	struct {
+		Elf64_Ehdr ehdr;
+		Elf64_Shdr sections[3];
+		char names[sizeof(names)];
+	} head = {
+		.ehdr = {.e_ident = {ELFMAG0, ELFMAG1, ELFMAG2, ELFMAG3, ELFCLASS64, ELFDATA2LSB,
+				     EV_CURRENT},
+			 .e_type = ET_DYN,
+			 .e_machine = arch->elf_machine,
+			 .e_version = EV_CURRENT,
+			 .e_shoff = offsetof(__typeof__(head), sections),
+			 .e_ehsize = sizeof(Elf64_Ehdr),
+			 .e_shentsize = sizeof(Elf64_Shdr),
+			 .e_shnum = 3,
+			 .e_shstrndx = 2},
+		.sections = {[1] = {.sh_name = debug_frame ? debug_frame_at : eh_frame_at,
+				    .sh_type = SHT_PROGBITS,
+				    .sh_flags = debug_frame ? 0 : SHF_ALLOC,
+				    .sh_addr = debug_frame ? 0 : BARE_VADDR,
+				    .sh_offset = sizeof(head),
+				    .sh_size = len,
+				    .sh_addralign = 1},
+			     [2] = {.sh_name = names_at,
+				    .sh_type = SHT_STRTAB,
+				    .sh_offset = offsetof(__typeof__(head), names),
+				    .sh_size = sizeof(names),
+				    .sh_addralign = 1}},
+	};
+	struct elf_file *elf = NULL;
+	char *file = malloc(sizeof(head) + len);
+
+	if (file) {
+		memcpy(head.names, names, sizeof(names));
+		memcpy(file, &head, sizeof(head));
+		memcpy(file + sizeof(head), bytes, len);
+		elf_open_memory(&elf, file, sizeof(head) + len, NULL);
+	}
+	free(file);
+	return elf;
+}
+
+/* The section, unpacked; NULL where there is none or it is too large. */
+static const Elf_Data *debug_frame_of(struct Elf *elf)
+{
+	Elf_Scn *section = NULL;
+	size_t names;
+
+	if (elf_getshdrstrndx(elf, &names) != 0)
+		return NULL;
+	while ((section = elf_nextscn(elf, section))) {
+		GElf_Shdr header;
+		GElf_Chdr packed;
+		const char *name;
+		bool bounded;
+
+		if (!gelf_getshdr(section, &header) || header.sh_type == SHT_NOBITS ||
+		    !(name = elf_strptr(elf, names, header.sh_name)) ||
+		    strcmp(name, ".debug_frame") != 0)
+			continue;
+		if (!(header.sh_flags & SHF_COMPRESSED))
+			bounded = header.sh_size <= UNSORTED_BYTES_MAX;
+		else
+			bounded = gelf_getchdr(section, &packed) &&
+				  packed.ch_size <= UNSORTED_BYTES_MAX &&
+				  elf_compress(section, 0, 0) >= 0;
+		return bounded ? elf_rawdata(section, NULL) : NULL;
+	}
+	return NULL;
+}
+
+/* libdw would unpack all sections of DWARF first, which takes as long as thousands of stacks: it
+ * gets a file that has this one alone. */
 static void open_debug_frame(struct cfi *cfi)
 {
 	cfi->debug_tried = true;
-	for (int separate = 0; separate < 2 && !cfi->debug_frame && cfi->arch; separate++) {
+	for (int separate = 0; separate < 2 && !cfi->debug_frame && cfi->arch && !cfi->own;
+	     separate++) {
 		struct Elf *libelf = elf_libelf(cfi->elf, separate);
+		const Elf_Data *data = libelf ? debug_frame_of(libelf) : NULL;
 
-		if (!libelf || !is_bounded(cfi->elf, ".debug_frame"))
+		if (!data || !data->d_buf)
 			continue;
-		dwarf_end(cfi->dwarf);
-		cfi->dwarf = dwarf_begin_elf(libelf, DWARF_C_READ, NULL);
+		cfi->own = wrap(cfi->arch, true, data->d_buf, data->d_size);
+		cfi->dwarf = cfi->own ? dwarf_begin_elf(elf_libelf(cfi->own, false), DWARF_C_READ,
+							NULL)
+				      : NULL;
 		if (cfi->dwarf)
 			cfi->debug_frame = dwarf_getcfi(cfi->dwarf);
 	}
@@ -118,51 +202,6 @@ size_t cfi_addresses(const struct cfi *cfi)
 size_t cfi_bytes(const struct cfi *cfi)
 {
 	return sizeof(*cfi) + map_bytes(&cfi->known);
-}
-
-/* The least ELF file that holds a section .eh_frame, which libdw wants to have around it. */
-static struct elf_file *wrap(const struct arch *arch, const void *eh_frame, size_t len)
-{
-	static const char names[] = "\0.eh_frame\0.shstrtab";
-	struct {
-		Elf64_Ehdr ehdr;
-		Elf64_Shdr sections[3];
-		char names[sizeof(names)];
-	} head = {
-		.ehdr = {.e_ident = {ELFMAG0, ELFMAG1, ELFMAG2, ELFMAG3, ELFCLASS64, ELFDATA2LSB,
-				     EV_CURRENT},
-			 .e_type = ET_DYN,
-			 .e_machine = arch->elf_machine,
-			 .e_version = EV_CURRENT,
-			 .e_shoff = offsetof(__typeof__(head), sections),
-			 .e_ehsize = sizeof(Elf64_Ehdr),
-			 .e_shentsize = sizeof(Elf64_Shdr),
-			 .e_shnum = 3,
-			 .e_shstrndx = 2},
-		.sections = {[1] = {.sh_name = 1,
-				    .sh_type = SHT_PROGBITS,
-				    .sh_flags = SHF_ALLOC,
-				    .sh_addr = BARE_VADDR,
-				    .sh_offset = sizeof(head),
-				    .sh_size = len,
-				    .sh_addralign = 1},
-			     [2] = {.sh_name = sizeof("\0.eh_frame"),
-				    .sh_type = SHT_STRTAB,
-				    .sh_offset = offsetof(__typeof__(head), names),
-				    .sh_size = sizeof(names),
-				    .sh_addralign = 1}},
-	};
-	struct elf_file *elf = NULL;
-	char *bytes = malloc(sizeof(head) + len);
-
-	if (bytes) {
-		memcpy(head.names, names, sizeof(names));
-		memcpy(bytes, &head, sizeof(head));
-		memcpy(bytes + sizeof(head), eh_frame, len);
-		elf_open_memory(&elf, bytes, sizeof(head) + len, NULL);
-	}
-	free(bytes);
-	return elf;
 }
 
 /* Where the first function begins that the tables describe. */
@@ -211,7 +250,7 @@ struct cfi *cfi_open_bare(const struct arch *arch, const void *eh_frame, size_t 
 
 	if (len > BARE_BYTES_MAX || !find_first(eh_frame, len, &first))
 		return NULL;
-	elf = wrap(arch, eh_frame, len);
+	elf = wrap(arch, false, eh_frame, len);
 	cfi = elf ? cfi_open(elf) : NULL;
 	if (!cfi) {
 		elf_close(elf);

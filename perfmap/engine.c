@@ -6,6 +6,7 @@
 #include "base/io.h"
 #include "base/log.h"
 #include "base/privilege.h"
+#include "perfmap/frames.h"
 #include "perfmap/walker_maps.h"
 
 #include "perfmap/walker.skel.h"
@@ -146,6 +147,8 @@ static int load(struct py_engine *engine, struct err *err)
 	if (!code)
 		code = bpf_map__set_max_entries(skel->maps.output, (uint32_t)engine->cpus);
 	if (!code)
+		code = bpf_map__set_max_entries(skel->maps.stack_copies, (uint32_t)engine->cpus);
+	if (!code)
 		code = walker_bpf__load(skel);
 	if (!code)
 		code = walker_bpf__attach(skel);
@@ -173,8 +176,12 @@ static int load_tracepoint(struct py_engine *engine, struct err *err)
 		{skel->maps.output, engine->skel->maps.output},
 		{skel->maps.requests, engine->skel->maps.requests},
 		{skel->maps.scratches, engine->skel->maps.scratches},
+		{skel->maps.stack_bases, engine->skel->maps.stack_bases},
+		{skel->maps.stack_copies, engine->skel->maps.stack_copies},
 	};
 
+	skel->bss->stack_usual = engine->skel->bss->stack_usual;
+	skel->bss->stack_most = engine->skel->bss->stack_most;
 	for (size_t i = 0; i < sizeof(maps) / sizeof(maps[0]) && !code; i++)
 		code = bpf_map__reuse_fd(maps[i].map, bpf_map__fd(maps[i].shared));
 	bpf_object__for_each_program(program, skel->obj)
@@ -275,6 +282,27 @@ void py_engine_remove_process(struct py_engine *engine, pid_t pid)
 	uint32_t key = (uint32_t)pid;
 
 	bpf_map_delete_elem(bpf_map__fd(engine->skel->maps.processes), &key);
+}
+
+/* What the walker needs for it came with Linux 5.15. */
+int py_engine_copy_stacks(struct py_engine *engine, uint32_t usual, uint32_t most, struct err *err)
+{
+	if (libbpf_probe_bpf_helper(BPF_PROG_TYPE_PERF_EVENT, BPF_FUNC_task_pt_regs, NULL) != 1)
+		return err_set(err, ERR_UNSUPPORTED,
+			       "the walker cannot find the user's registers on this kernel");
+	engine->skel->bss->stack_most = most < PY_STACK_BYTES_MAX ? most : PY_STACK_BYTES_MAX;
+	engine->skel->bss->stack_usual = usual;
+	return 0;
+}
+
+void py_engine_stack_base(struct py_engine *engine, uint32_t thread, uint64_t base)
+{
+	int map = bpf_map__fd(engine->skel->maps.stack_bases);
+
+	if (base)
+		bpf_map_update_elem(map, &thread, &base, BPF_ANY);
+	else
+		bpf_map_delete_elem(map, &thread);
 }
 
 int py_engine_request_fd(const struct py_engine *engine)

@@ -29,6 +29,14 @@ int py_engine_add_process(struct py_engine *engine, pid_t pid, const struct py_p
 void py_engine_remove_process(struct py_engine *engine, pid_t pid);
 
 /*
+ * Before each sample a copy of its stack is sent (PY_RAW_STACK): down to the base where that is
+ * known and at most `most` bytes away, else `usual` bytes. ERR_UNSUPPORTED on kernels before 5.15.
+ */
+int py_engine_copy_stacks(struct py_engine *engine, uint32_t usual, uint32_t most, struct err *err);
+/* What a stack of the thread ends at, as py_raw_stack names it; 0: it is not known any more. */
+void py_engine_stack_base(struct py_engine *engine, uint32_t thread, uint64_t base);
+
+/*
  * The walker asks for code objects that it could not read whole (a page that is not in memory, a
  * long line table). The fd becomes readable at once; draining calls back for each.
  */

@@ -39,6 +39,15 @@ void py_engine_remove_process(struct py_engine *engine, pid_t pid)
 {
 }
 
+int py_engine_copy_stacks(struct py_engine *engine, uint32_t usual, uint32_t most, struct err *err)
+{
+	return err_set(err, ERR_UNSUPPORTED, "this pyperf was built without BPF");
+}
+
+void py_engine_stack_base(struct py_engine *engine, uint32_t thread, uint64_t base)
+{
+}
+
 int py_engine_request_fd(const struct py_engine *engine)
 {
 	return -1;

@@ -88,6 +88,19 @@ struct py_raw_code {
 	/* then the bytes of name, qualname, filename and the line table, each padded to 8 */
 };
 
+/*
+ * The top of the stack of the thread that was interrupted, of any program, sent before what the
+ * above say of the sample. Only from the walker to the recorder, which unwinds it: in no file.
+ */
+#define PY_RAW_STACK 0x314b5453u /* "STK1": struct py_raw_stack */
+
+struct py_raw_stack {
+	__u32 magic;
+	__u32 thread; /* by which py_engine_stack_base() knows it */
+	__u64 sp;     /* of the first byte that follows */
+};
+#define PY_STACK_BYTES_MAX 61440 /* a record ends at 64 kB */
+
 #define PY_STRING_BYTES_MAX 1024 /* of each string; longer ones are cut */
 #define PY_TABLE_BYTES_MAX 16384 /* longer line tables are MISSING_TABLE */
 

@@ -70,8 +70,15 @@ struct pt_regs {
 #else
 #error "this architecture needs its thread pointer here and in task_thread_pointer()"
 #endif
+struct mm_struct {
+	unsigned long start_stack;
+};
+struct pt_regs___stack {
+	unsigned long sp; /* of x86, arm64 and riscv64 alike */
+};
 struct task_struct {
 	struct thread_struct thread;
+	struct mm_struct *mm;
 	struct task_struct *group_leader;
 	struct pid *thread_pid;
 	struct signal_struct *signal;
@@ -135,6 +142,31 @@ struct {
 	__type(key, __u32);
 	__type(value, struct cpu_scratch);
 } scratches SEC(".maps");
+
+/* Set by py_engine_copy_stacks(): bytes of a stack whose base is not known, 0 for no copies; and the
+ * most that a stack down to its base may have. */
+__u32 stack_usual, stack_most;
+
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, WALKER_THREADS);
+	__type(key, __u32);
+	__type(value, __u64);
+} stack_bases SEC(".maps");
+
+/* Indexed by the CPU. A page more than is ever sent: what checks offsets rounds up. */
+#define STACK_PAGE 4096u
+#define STACK_MASK 0xffffu
+struct stack_copy {
+	struct py_raw_stack header;
+	__u8 bytes[STACK_MASK + 1 + STACK_PAGE];
+};
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct stack_copy);
+} stack_copies SEC(".maps");
 
 /* bpf_loop() came with 5.17. Before, loops are unrolled by the verifier. */
 #define OLD_KERNEL_STEPS PY_FRAMES_MAX
@@ -484,12 +516,76 @@ static __always_inline void send_frames(struct run *run)
 		scratch->stats.output_lost++;
 }
 
+/* As many of the bytes as are in memory; usually all are. */
+static __always_inline __u64 copy_stack(struct stack_copy *copy, __u64 sp, __u64 len)
+{
+	__u64 at = 0;
+
+	barrier_var(len);
+	if (len > PY_STACK_BYTES_MAX)
+		len = PY_STACK_BYTES_MAX;
+	if (!bpf_probe_read_user(copy->bytes, len, (void *)sp))
+		return len;
+	for (__u32 i = 0; i <= PY_STACK_BYTES_MAX / STACK_PAGE && at < len; i++) {
+		__u64 n = STACK_PAGE - ((sp + at) & (STACK_PAGE - 1));
+
+		if (n > len - at)
+			n = len - at;
+		barrier_var(n);
+		if (n > STACK_PAGE ||
+		    bpf_probe_read_user(copy->bytes + (at & STACK_MASK), n, (void *)(sp + at)))
+			break;
+		at += n;
+	}
+	return at;
+}
+
+/*
+ * The stack from its top to its base, where the recorder has found that or the thread is the first
+ * one, whose base exec has laid down; else so many bytes. perf's
+ * own copy (PERF_SAMPLE_STACK_USER) has one size for all: too long for most stacks and too short
+ * for the others.
+ */
+static __always_inline void send_stack(void *ctx, struct task_struct *task)
+{
+	__u32 cpu = bpf_get_smp_processor_id(), thread = bpf_get_current_pid_tgid();
+	struct pt_regs___stack *regs;
+	__u64 *base, sp, size, len = stack_usual, end = 0;
+	struct stack_copy *copy;
+
+	if (!len || !bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_task_pt_regs) ||
+	    !BPF_CORE_READ(task, mm))
+		return;
+	copy = bpf_map_lookup_elem(&stack_copies, &cpu);
+	if (!copy)
+		return;
+	regs = (struct pt_regs___stack *)bpf_task_pt_regs((void *)bpf_get_current_task_btf());
+	sp = BPF_CORE_READ(regs, sp);
+	base = bpf_map_lookup_elem(&stack_bases, &thread);
+	if (base)
+		end = *base;
+	else if (BPF_CORE_READ(task, pid) == BPF_CORE_READ(task, tgid))
+		end = BPF_CORE_READ(task, mm, start_stack);
+	if (end - sp <= stack_most)
+		len = end - sp;
+	copy->header.magic = PY_RAW_STACK;
+	copy->header.thread = thread;
+	copy->header.sp = sp;
+	/* Words only: what pads a record is then less than one. */
+	size = sizeof(copy->header) + (copy_stack(copy, sp, len) & ~7ull);
+	barrier_var(size);
+	/* What finds no room is counted by the kernel, as a lost record. */
+	if (size <= sizeof(*copy))
+		bpf_perf_event_output(ctx, &output, BPF_F_CURRENT_CPU, copy, size);
+}
+
 static __always_inline void run_walker(void *ctx, const __u64 held[2])
 {
 	struct task_struct *task = (struct task_struct *)bpf_get_current_task();
 	struct run run = {.ctx = ctx, .held = {held[0], held[1]}};
 	__u32 pid = bpf_get_current_pid_tgid() >> 32;
 
+	send_stack(ctx, task);
 	if (pid_namespace_inum)
 		pid = task_tgid(task);
 	run.pid = pid;

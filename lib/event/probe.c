@@ -13,14 +13,13 @@
  *
  * Each event is opened once and closed again. What is too much to ask is asked again with less:
  * a lower precision, user space only. Then what the machine does not have is replaced (cycles) or
- * dropped, and groups are mended (group.c: made to fit). All that is said in at most one line per
- * kind of change; only a refusal that the user can lift is an error.
+ * dropped, and groups are mended. All that is said in at most one line per kind of change; only a
+ * refusal that the user can lift is an error.
  */
 
 enum fate {
 	KEPT,
 	ABSENT,	 /* the machine does not have it */
-	IDLE,	 /* without the cycles that it was to be counted along with */
 	REFUSED, /* EINVAL: known to the machine, but not like this */
 	TWIN,	 /* another event of the list does the same */
 };
@@ -35,13 +34,13 @@ struct change {
 /* Far apart, so that even an event that gets enabled would not sample. */
 #define PROBE_PERIOD (UINT64_C(1) << 40)
 
-int event_try_open(const struct event_system *sys, const struct event_spec *spec, int group_fd)
+static int try_open(const struct event_system *sys, const struct perf_event_attr *wanted,
+		    int group_fd)
 {
-	struct perf_event_attr attr = spec->attr;
+	struct perf_event_attr attr = *wanted;
 
 	attr.disabled = group_fd < 0;
-	attr.read_format = PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING;
-	if (!attr.freq && !attr.sample_period && !spec->counted)
+	if (!attr.freq && !attr.sample_period)
 		attr.sample_period = PROBE_PERIOD;
 	return sys->open(&attr, 0, -1, group_fd);
 }
@@ -66,7 +65,7 @@ static int settle(const struct event_system *sys, struct event_spec *spec, struc
 	struct perf_event_attr *attr = &spec->attr;
 
 	for (;;) {
-		int fd = event_try_open(sys, spec, -1);
+		int fd = try_open(sys, attr, -1);
 
 		if (fd >= 0) {
 			close(fd);
@@ -165,20 +164,19 @@ static int probe_one(const struct event_system *sys, struct event_spec *spec, st
 		change->fate = REFUSED;
 		return 0;
 	default:
-		change->fate = ABSENT;
-		return spec->along ? 0 : event_open_error_on(sys, spec, ret, err);
+		return event_open_error_on(sys, spec, ret, err);
 	}
 }
 
 /* "a, b" of the events for which pick() holds. */
 static size_t join(struct strbuf *names, const struct event_list *list,
-		   const struct change *changes, bool along, bool (*pick)(const struct change *))
+		   const struct change *changes, bool (*pick)(const struct change *))
 {
 	size_t count = 0;
 
 	strbuf_reset(names);
 	for (size_t i = 0; i < list->len; i++)
-		if (pick(&changes[i]) && list->items[i].along == along)
+		if (pick(&changes[i]))
 			strbuf_printf(names, "%s%s", count++ ? ", " : "",
 				      changes[i].was_cycles ? "cpu-clock" : list->items[i].name);
 	return count;
@@ -222,18 +220,15 @@ static void tell(const struct event_system *sys, const struct event_list *list,
 				 "cpu-clock is sampled already",
 				 list->items[i].name);
 	}
-	if (join(&names, list, changes, false, is_absent))
+	if (join(&names, list, changes, is_absent))
 		log_info("left out, since this machine does not have it: %s", strbuf_text(&names));
-	if (join(&names, list, changes, true, is_absent))
-		log_info("not counted along, since this machine does not have it: %s",
-			 strbuf_text(&names));
-	if (join(&names, list, changes, false, is_refused))
+	if (join(&names, list, changes, is_refused))
 		log_info("left out, since the kernel calls it invalid here: %s",
 			 strbuf_text(&names));
-	if (join(&names, list, changes, false, is_less_precise))
+	if (join(&names, list, changes, is_less_precise))
 		log_info("less precise than asked, since this machine gives no more: %s",
 			 strbuf_text(&names));
-	if (join(&names, list, changes, false, is_user_only)) {
+	if (join(&names, list, changes, is_user_only)) {
 		struct privilege privilege;
 
 		sys->privilege(&privilege);
@@ -284,37 +279,64 @@ static void mend_groups(struct event_list *list)
 		bool before = i + 1 < list->len && spec[1].group == spec->group;
 
 		spec->leader = spec->group < 0 || !after;
-		spec->counted &= !spec->leader;
 		if (spec->group >= 0 && !after && !before)
 			spec->group = -1;
 	}
 }
 
-/* Who counts nothing of its own accord has no place beside a clock. */
-static void drop_idle(const struct event_list *list, struct change *changes)
+/* More events than counters: the kernel refuses the sibling that does not fit. */
+static bool group_fits(const struct event_system *sys, const struct event_list *list, size_t first,
+		       size_t end)
 {
-	size_t leader = 0;
+	int leader = try_open(sys, &list->items[first].attr, -1), fd;
+	bool fits = true;
 
-	for (size_t i = 0; i < list->len; i++) {
-		if (list->items[i].leader)
-			leader = i;
-		else if (list->items[i].along && changes[leader].was_cycles)
-			changes[i].fate = IDLE;
+	if (leader < 0)
+		return true; /* it opened before; whoever opens it next gets the error */
+	struct {
+		VEC_OF(int)
+	} fds = {0};
+
+	for (size_t i = first + 1; i < end && fits; i++) {
+		int *slot = vec_push(&fds);
+
+		fd = slot ? try_open(sys, &list->items[i].attr, leader) : -ENOMEM;
+		fits = fd != -EINVAL;
+		if (slot)
+			*slot = fd;
 	}
+	for (size_t i = 0; i < fds.len; i++)
+		if (fds.items[i] >= 0)
+			close(fds.items[i]);
+	vec_fini(&fds);
+	close(leader);
+	return fits;
 }
 
-/* Members are sampled where samples cannot read them. */
-static void sample_members(struct event_list *list)
+static void split_groups(const struct event_system *sys, struct event_list *list)
 {
-	bool asked = false;
+	struct strbuf names = {0};
+	size_t end;
 
-	for (size_t i = 0; i < list->len; i++) {
-		asked |= list->items[i].counted && !list->items[i].along;
-		list->items[i].counted = false;
+	for (size_t first = 0; first < list->len; first = end) {
+		int group = list->items[first].group;
+
+		for (end = first + 1; group >= 0 && end < list->len; end++)
+			if (list->items[end].group != group)
+				break;
+		if (group < 0 || group_fits(sys, list, first, end))
+			continue;
+		strbuf_reset(&names);
+		for (size_t i = first; i < end; i++) {
+			strbuf_printf(&names, "%s%s", i > first ? "," : "", list->items[i].name);
+			list->items[i].group = -1;
+			list->items[i].leader = true;
+		}
+		log_info(
+			"{%s}: more than the machine can count at once; each is sampled on its own",
+			strbuf_text(&names));
 	}
-	if (asked)
-		log_info("each event of a group is sampled: before Linux 6.12 samples cannot read "
-			 "a group that threads inherit (with -i or -a they can)");
+	strbuf_fini(&names);
 }
 
 static int nothing_left(const struct event_list *list, struct err *err)
@@ -332,8 +354,7 @@ static int nothing_left(const struct event_list *list, struct err *err)
 	return ERR_UNSUPPORTED;
 }
 
-int event_list_probe_on(const struct event_system *sys, struct event_list *list, bool reads,
-			struct err *err)
+int event_list_probe_on(const struct event_system *sys, struct event_list *list, struct err *err)
 {
 	struct change *changes = calloc(list->len + 1, sizeof(*changes));
 	size_t kept = 0;
@@ -341,8 +362,6 @@ int event_list_probe_on(const struct event_system *sys, struct event_list *list,
 
 	if (!changes)
 		return err_nomem(err);
-	if (!reads)
-		sample_members(list);
 	for (size_t i = 0; i < list->len && !ret; i++)
 		ret = probe_one(sys, &list->items[i], &changes[i], err);
 	if (ret < 0)
@@ -350,7 +369,6 @@ int event_list_probe_on(const struct event_system *sys, struct event_list *list,
 	for (size_t i = 0; i < list->len; i++)
 		if (changes[i].was_cycles && changes[i].fate == KEPT && has_twin(list, changes, i))
 			changes[i].fate = TWIN;
-	drop_idle(list, changes);
 	for (size_t i = 0; i < list->len; i++)
 		kept += changes[i].fate == KEPT;
 	if (!kept) {
@@ -363,13 +381,13 @@ int event_list_probe_on(const struct event_system *sys, struct event_list *list,
 		goto out;
 	remove_dropped(list, changes);
 	mend_groups(list);
-	ret = event_fit_groups(sys, list, err);
+	split_groups(sys, list);
 out:
 	free(changes);
 	return ret;
 }
 
-int event_list_probe(struct event_list *list, bool reads, struct err *err)
+int event_list_probe(struct event_list *list, struct err *err)
 {
-	return event_list_probe_on(&event_system_host, list, reads, err);
+	return event_list_probe_on(&event_system_host, list, err);
 }

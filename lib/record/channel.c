@@ -140,17 +140,14 @@ static int make_events(struct channels *channels, struct err *err)
 		event->leader = (int)i;
 		if (i < list->len) {
 			event->name = list->items[i].name;
-			attr_sampled(&event->attr, &list->items[i], channels->options, kind);
+			attr_sampled(&event->attr, &list->items[i], channels->options, kind,
+				     channels->native);
 			/* The reader is woken when a quarter is full, not at each sample. */
 			event->attr.watermark = 1;
 			event->attr.wakeup_watermark = (uint32_t)watermark(channels);
 			if (list->items[i].leader)
 				leader = (int)i;
 			event->leader = leader;
-			if (list->items[i].counted) {
-				attr_counted(&event->attr);
-				attr_reads_group(&channels->events[leader].attr);
-			}
 		} else if (i == list->len) {
 			event->name = SIDEBAND_NAME;
 			attr_sideband(&event->attr, kind);
@@ -165,12 +162,6 @@ static int make_events(struct channels *channels, struct err *err)
 static bool is_tracepoint(const struct data_event *event)
 {
 	return event->attr.type == PERF_TYPE_TRACEPOINT;
-}
-
-/* Members that a leader's samples read have none. */
-static bool writes_samples(const struct data_event *event)
-{
-	return event->attr.sample_period > 0; /* or sample_freq */
 }
 
 /* Opens one event, sends its records to a ring of the channel, keeps its fd and id. ERR_NOT_FOUND
@@ -200,7 +191,7 @@ static int open_event(struct channels *channels, const struct channel *channel, 
 	}
 	*slot = (struct channel_event){.fd = *fd, .event = (uint32_t)index};
 	ret = redirect(*fd, sampled ? channel->samples_fd : channel->sideband_fd, err);
-	if (!ret && sampled && writes_samples(event) && !is_tracepoint(event))
+	if (!ret && sampled && !is_tracepoint(event))
 		ret = pythons_attach(channels->pythons, *fd, false, err);
 	return ret ? ret : add_id(channels, index, *fd, &slot->id, err);
 }
@@ -444,12 +435,14 @@ static int fit_rings(struct channels *channels, const struct cpus *cpus, struct 
 }
 
 int channels_open(struct channels *channels, const struct recorder_options *options,
-		  const struct recorder_target *target, struct pythons *pythons, struct err *err)
+		  const struct recorder_target *target, struct pythons *pythons,
+		  const struct native *native, struct err *err)
 {
 	struct cpus online = {0};
 	int ret = 0;
 
-	*channels = (struct channels){.options = options, .target = target, .pythons = pythons};
+	*channels = (struct channels){
+		.options = options, .target = target, .pythons = pythons, .native = native};
 	if (!target->cpus.len)
 		ret = cpus_online(&online, err);
 	if (!ret)

@@ -42,6 +42,7 @@ struct channels {
 	const struct recorder_options *options;
 	const struct recorder_target *target;
 	struct pythons *pythons;
+	const struct native *native;
 	/* The events of the file: the sampled ones in their order, then side-band, then (when
 	 * there is a walker) Python frames. ids belong to the channels. */
 	struct data_event *events;
@@ -55,9 +56,11 @@ struct channels {
 };
 
 /* Opens the rings and makes the events, without a task. Rings become smaller where mlock limits
- * forbid the default size. Where `pythons` walk, their event is added and the walker attached. */
+ * forbid the default size. Where `pythons` walk, their event is added and the walker attached.
+ * `native` is NULL where stacks are not unwound. */
 int channels_open(struct channels *channels, const struct recorder_options *options,
-		  const struct recorder_target *target, struct pythons *pythons, struct err *err);
+		  const struct recorder_target *target, struct pythons *pythons,
+		  const struct native *native, struct err *err);
 void channels_close(struct channels *channels);
 
 /* All events of a task, the side-band event last; -1 is whatever runs. Its sampled events begin at

@@ -57,6 +57,9 @@ struct engine_ops {
 	 */
 	int (*output)(struct engine *engine, int cpu, int event_fd, struct err *err);
 	int (*attach)(struct engine *engine, int event_fd, bool tracepoint, struct err *err);
+	/* py_engine_copy_stacks(), py_engine_stack_base(); NULL: the kernel copies stacks. */
+	int (*copy_stacks)(struct engine *engine, uint32_t usual, uint32_t most, struct err *err);
+	void (*stack_base)(struct engine *engine, uint32_t thread, uint64_t base);
 	/* Opens the sampled events of the target; rings and attributes are the channels'. */
 	int (*start)(struct engine *engine, const struct channels *channels, struct err *err);
 	void (*enable)(struct engine *engine, bool on);

@@ -36,6 +36,16 @@ static int bpf_add_process(struct engine *engine, pid_t pid, const struct py_pro
 	return py_engine_add_process(walker(engine), pid, process, err);
 }
 
+static int bpf_copy_stacks(struct engine *engine, uint32_t usual, uint32_t most, struct err *err)
+{
+	return py_engine_copy_stacks(walker(engine), usual, most, err);
+}
+
+static void bpf_stack_base(struct engine *engine, uint32_t thread, uint64_t base)
+{
+	py_engine_stack_base(walker(engine), thread, base);
+}
+
 static int bpf_request_fd(const struct engine *engine)
 {
 	return py_engine_request_fd(walker(engine));
@@ -70,6 +80,8 @@ const struct engine_ops engine_bpf = {
 	.close = bpf_close,
 	.output = bpf_output,
 	.attach = bpf_attach,
+	.copy_stacks = bpf_copy_stacks,
+	.stack_base = bpf_stack_base,
 	.add_process = bpf_add_process,
 	.request_fd = bpf_request_fd,
 	.requests = bpf_requests,

@@ -3,7 +3,9 @@
 #include "arch/arch.h"
 #include "base/map.h"
 #include "base/strbuf.h"
+#include "perfmap/frames.h"
 #include "process/process.h"
+#include "record/copies.h"
 #include "record/hits.h"
 #include "ring/record.h"
 #include "unwind/native_stacks.h"
@@ -23,6 +25,8 @@ struct native {
 	struct hits *hits;
 	struct process_table *processes;
 	struct native_stacks *stacks;
+	struct copies copies;
+	uint32_t stack_bytes;
 	struct unwind_frame frames[FRAMES_MAX];
 	struct strbuf record; /* the one that was made last */
 	uint64_t total, complete;
@@ -40,7 +44,8 @@ static const char *object_path(void *ctx, uint32_t id)
 	return hits_path(native->hits, dso->path, dso->build_id, dso->build_id_len);
 }
 
-int native_new(struct native **out, struct hits *hits, struct err *err)
+int native_new(struct native **out, struct hits *hits, struct pythons *pythons,
+	       uint32_t stack_bytes, struct err *err)
 {
 	struct native *native = calloc(1, sizeof(*native));
 	const struct native_stacks_options options = {
@@ -51,6 +56,9 @@ int native_new(struct native **out, struct hits *hits, struct err *err)
 	if (!native)
 		return err_nomem(err);
 	native->hits = hits;
+	native->stack_bytes = stack_bytes ? stack_bytes : RECORDER_STACK_BYTES;
+	copies_init(&native->copies, pythons, native->stack_bytes,
+		    stack_bytes ? stack_bytes : PY_STACK_BYTES_MAX);
 	native->processes = process_table_new();
 	ret = native->processes
 		      ? native_stacks_new(&native->stacks, native->processes, &options, err)
@@ -67,6 +75,7 @@ void native_free(struct native *native)
 	if (!native)
 		return;
 	native_stacks_free(native->stacks);
+	copies_fini(&native->copies);
 	process_table_free(native->processes);
 	strbuf_fini(&native->record);
 	map_fini(&native->end_of);
@@ -74,11 +83,15 @@ void native_free(struct native *native)
 	free(native);
 }
 
-void native_attr(struct perf_event_attr *attr, uint32_t stack_bytes)
+/* Of 0 bytes the kernel writes more than it made room for (perf_output_sample_ustack(),
+ * kernel/events/core.c). */
+#define NO_COPY 8
+
+void native_attr(const struct native *native, struct perf_event_attr *attr)
 {
 	attr->sample_type |= PERF_SAMPLE_REGS_USER | PERF_SAMPLE_STACK_USER;
 	attr->sample_regs_user = arch_host()->perf_regs_mask;
-	attr->sample_stack_user = stack_bytes;
+	attr->sample_stack_user = native->copies.made ? NO_COPY : native->stack_bytes;
 	attr->exclude_callchain_user = 1;
 }
 
@@ -142,13 +155,32 @@ static void count_end(struct native *native, const struct unwind_stack *stack)
 	native->ends.items[*index - 1].samples++;
 }
 
+bool native_copy(struct native *native, size_t ring, const struct record_sample *record)
+{
+	return copies_take(&native->copies, ring, record);
+}
+
+/* Registers, the size of the copy, its bytes, how many of them are real. */
+static void add_copy(struct strbuf *out, const char *regs, const char *size,
+		     const struct record_sample *sample)
+{
+	uint64_t len = sample->stack_user_size & ~UINT64_C(7);
+
+	strbuf_add(out, regs, (size_t)(size - regs));
+	strbuf_u64(out, len);
+	strbuf_add(out, sample->stack_user, len);
+	strbuf_u64(out, len);
+}
+
 /*
- * The same sample with another chain, without registers (abi 0) and copy (size 0): those lie, in
- * this order, behind the chain and what may come between (linux/perf_event.h).
+ * The same sample with the stack in its chain, and without registers (abi 0) and copy (size 0); or
+ * where there is no stack, with the copy that `with` has. These lie, in this order, behind the
+ * chain and what may come between (linux/perf_event.h).
  */
 static const struct perf_event_header *rewrite(struct native *native,
 					       const struct perf_event_header *header,
 					       const struct record_sample *sample,
+					       const struct record_sample *with,
 					       const struct unwind_stack *stack)
 {
 	struct strbuf *out = &native->record;
@@ -166,15 +198,20 @@ static const struct perf_event_header *rewrite(struct native *native,
 	rest = copy + sizeof(reserved) + reserved + (reserved ? sizeof(uint64_t) : 0);
 	strbuf_reset(out);
 	strbuf_add(out, start, (size_t)(chain - start));
-	strbuf_u64(out, sample->callchain_len + 1 + stack->count);
+	strbuf_u64(out, sample->callchain_len + (stack ? 1 + stack->count : 0));
 	strbuf_add(out, sample->callchain, sample->callchain_len * sizeof(uint64_t));
-	strbuf_u64(out, (uint64_t)PERF_CONTEXT_USER);
+	if (stack)
+		strbuf_u64(out, (uint64_t)PERF_CONTEXT_USER);
 	/* Readers take all but the first address for one behind a call. */
-	for (size_t i = 0; i < stack->count; i++)
+	for (size_t i = 0; stack && i < stack->count; i++)
 		strbuf_u64(out, stack->frames[i].ip + (i > 0 && stack->frames[i].exact));
 	strbuf_add(out, between, (size_t)(regs - between));
-	strbuf_u64(out, PERF_SAMPLE_REGS_ABI_NONE);
-	strbuf_u64(out, 0);
+	if (stack) {
+		strbuf_u64(out, PERF_SAMPLE_REGS_ABI_NONE);
+		strbuf_u64(out, 0);
+	} else {
+		add_copy(out, regs, copy, with);
+	}
 	strbuf_add(out, rest, (size_t)(end - rest));
 	if (strbuf_failed(out) || out->len > UINT16_MAX)
 		return header;
@@ -183,25 +220,33 @@ static const struct perf_event_header *rewrite(struct native *native,
 	return made;
 }
 
-const struct perf_event_header *native_sample(struct native *native,
+const struct perf_event_header *native_sample(struct native *native, size_t ring,
 					      const struct perf_event_header *header,
 					      const struct perf_event_attr *attr,
 					      struct record_sample *sample)
 {
 	struct unwind_stack stack = {.frames = native->frames, .max = FRAMES_MAX};
+	const struct copy *copy = copies_of(&native->copies, ring, sample);
+	struct record_sample with = *sample;
 
-	if (!sample->regs_user || !sample->stack_user || !sample->callchain ||
-	    !native_stacks_of_sample(native->stacks, attr->sample_regs_user, sample, &stack))
+	if (!sample->regs_user || !sample->stack_user || !sample->callchain)
 		return header;
+	if (copy) {
+		with.stack_user = copy->bytes.items;
+		with.stack_user_size = copy->bytes.len;
+	}
 	/* Another program's maps: see native.h. */
-	if (stack.end == UNWIND_UNMAPPED && stack.count == 1)
-		return header;
+	if (!native_stacks_of_sample(native->stacks, attr->sample_regs_user, &with, &stack) ||
+	    (stack.end == UNWIND_UNMAPPED && stack.count == 1))
+		return copy ? rewrite(native, header, sample, &with, NULL) : header;
+	if (copy)
+		copies_learn(&native->copies, copy, &stack);
 	native->total++;
 	if (stack.end == UNWIND_COMPLETE)
 		native->complete++;
 	else
 		count_end(native, &stack);
-	header = rewrite(native, header, sample, &stack);
+	header = rewrite(native, header, sample, &with, &stack);
 	record_decode_sample(header, attr, sample);
 	return header;
 }

@@ -19,21 +19,28 @@
  */
 struct native;
 struct hits;
+struct pythons;
 struct record_sample;
 struct perf_event_header;
 
-/* Files are opened as `hits` found them, which is borrowed. */
-int native_new(struct native **native, struct hits *hits, struct err *err);
+/* Files are opened as `hits` found them. Where the engine for Python frames can, it copies the
+ * stacks: `stack_bytes`, or as many as each takes where that is 0. Both are borrowed. */
+int native_new(struct native **native, struct hits *hits, struct pythons *pythons,
+	       uint32_t stack_bytes, struct err *err);
 void native_free(struct native *native);
 
-/* What the attr of a sampled event needs for `stack_bytes` of the stack. */
-void native_attr(struct perf_event_attr *attr, uint32_t stack_bytes);
+/* What the attr of a sampled event needs. */
+void native_attr(const struct native *native, struct perf_event_attr *attr);
+
+/* A record of the walker; true where it was for us, and is not to be written. */
+bool native_copy(struct native *native, size_t ring, const struct record_sample *record);
 
 /* Maps, names and forks, ours included, before the samples that they matter for. */
 int native_sideband(struct native *native, const struct perf_event_header *header, struct err *err);
 
-/* The record as it goes into the file, valid until the next call; `sample` becomes what it says. */
-const struct perf_event_header *native_sample(struct native *native,
+/* The record of a ring as it goes into the file, valid until the next call; `sample` becomes what
+ * it says. */
+const struct perf_event_header *native_sample(struct native *native, size_t ring,
 					      const struct perf_event_header *header,
 					      const struct perf_event_attr *attr,
 					      struct record_sample *sample);

@@ -226,6 +226,20 @@ int pythons_attach(struct pythons *pythons, int fd, bool tracepoint, struct err 
 				    : 0;
 }
 
+int pythons_copy_stacks(struct pythons *pythons, uint32_t usual, uint32_t most, struct err *err)
+{
+	if (!pythons->ops->copy_stacks)
+		return err_set(err, ERR_UNSUPPORTED, "--python=%s has no walker in the kernel",
+			       pythons->ops->name);
+	return pythons->ops->copy_stacks(pythons->engine, usual, most, err);
+}
+
+void pythons_stack_base(struct pythons *pythons, uint32_t thread, uint64_t base)
+{
+	if (pythons->ops->stack_base)
+		pythons->ops->stack_base(pythons->engine, thread, base);
+}
+
 int pythons_start(struct pythons *pythons, const struct channels *channels, struct err *err)
 {
 	return pythons->ops->start ? pythons->ops->start(pythons->engine, channels, err) : 0;
@@ -587,23 +601,25 @@ static void read_sources(struct pythons *pythons, struct sources *sources)
 	}
 }
 
-static int store_sources(struct pythons *pythons, struct sources *sources,
-			 struct data_writer *writer, struct err *err)
+static int store_sources(struct pythons *pythons, struct data_writer *writer, struct err *err)
 {
+	struct sources *sources = sources_new();
 	struct strbuf section = {0};
 	int ret;
 
+	if (!sources)
+		return err_nomem(err);
 	read_sources(pythons, sources);
 	ret = sources_encode(sources, &section);
 	if (!ret && section.len)
 		ret = data_writer_section(writer, DATA_SECTION_SOURCE, section.buf, section.len,
 					  err);
+	sources_free(sources);
 	strbuf_fini(&section);
 	return ret;
 }
 
-int pythons_store(struct pythons *pythons, struct sources *sources, struct data_writer *writer,
-		  struct err *err)
+int pythons_store(struct pythons *pythons, struct data_writer *writer, struct err *err)
 {
 	struct strbuf section = {0};
 	int ret = 0;
@@ -620,7 +636,7 @@ int pythons_store(struct pythons *pythons, struct sources *sources, struct data_
 	if (!ret)
 		ret = jits_store(&pythons->jits, writer, err);
 	if (!ret)
-		ret = store_sources(pythons, sources, writer, err);
+		ret = store_sources(pythons, writer, err);
 	return ret;
 }
 

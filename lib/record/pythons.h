@@ -48,6 +48,8 @@ bool pythons_open_events(const struct pythons *pythons);
 bool pythons_need_output(const struct pythons *pythons);
 int pythons_output(struct pythons *pythons, int cpu, int fd, struct err *err);
 int pythons_attach(struct pythons *pythons, int fd, bool tracepoint, struct err *err);
+int pythons_copy_stacks(struct pythons *pythons, uint32_t usual, uint32_t most, struct err *err);
+void pythons_stack_base(struct pythons *pythons, uint32_t thread, uint64_t base);
 int pythons_start(struct pythons *pythons, const struct channels *channels, struct err *err);
 void pythons_enable(struct pythons *pythons, bool on);
 void pythons_finish(struct pythons *pythons);
@@ -77,8 +79,7 @@ int pythons_request_fd(const struct pythons *pythons);
 void pythons_requests(struct pythons *pythons);
 
 /* The private sections; called once, at the end. */
-int pythons_store(struct pythons *pythons, struct sources *sources, struct data_writer *writer,
-		  struct err *err);
+int pythons_store(struct pythons *pythons, struct data_writer *writer, struct err *err);
 void pythons_stats(const struct pythons *pythons, struct pythons_stats *stats);
 /* Calls back for each distinct interpreter: "3.12.1" and the path of its runtime. */
 void pythons_each(const struct pythons *pythons,

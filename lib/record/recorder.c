@@ -11,7 +11,6 @@
 #include "record/kernel.h"
 #include "record/meta.h"
 #include "record/native.h"
-#include "record/phases.h"
 #include "record/pythons.h"
 #include "record/target.h"
 #include "ring/record.h"
@@ -137,13 +136,6 @@ int recorder_new(struct recorder **result, const struct recorder_options *option
 const char *recorder_environment(const struct recorder *recorder)
 {
 	return recorder->engine == RECORDER_PYTHON_TRAMPOLINE ? "PYTHONPERFSUPPORT=1" : NULL;
-}
-
-/* Only events that are inherited need a kernel that can. */
-bool recorder_reads_groups(const struct recorder *recorder, const struct recorder_target *target)
-{
-	return target->kind == RECORDER_CPUS || recorder->options->no_inherit ||
-	       pythons_open_events(recorder->pythons) || event_reads_inherited();
 }
 
 static int watch(struct recorder *recorder, int fd, enum source_kind kind, size_t channel,
@@ -301,10 +293,11 @@ int recorder_open(struct recorder *recorder, const struct recorder_target *targe
 	int ret = note_target(recorder, target, err);
 
 	if (!ret && recorder->options->chain == RECORDER_CHAIN_DWARF)
-		ret = native_new(&recorder->native, recorder->hits, err);
+		ret = native_new(&recorder->native, recorder->hits, recorder->pythons,
+				 recorder->options->stack_bytes, err);
 	if (!ret)
 		ret = channels_open(&recorder->channels, recorder->options, target,
-				    recorder->pythons, err);
+				    recorder->pythons, recorder->native, err);
 	if (!ret)
 		ret = attach_open(&recorder->attach, &recorder->channels, target, err);
 	if (!ret)
@@ -401,7 +394,7 @@ static void on_walk(struct recorder *recorder, uint32_t *frames_before,
 /* What becomes of a sample. */
 enum fate {
 	WRITTEN,
-	LEFT_OUT, /* it is one too many */
+	LEFT_OUT, /* it is one too many, or was for us */
 	WAITS,	  /* in the ring, for its frames */
 };
 
@@ -467,6 +460,8 @@ static enum fate on_sample(struct recorder *recorder, size_t channel,
 	if (!record_decode_sample(*record, attr, &sample))
 		return WRITTEN;
 	if ((size_t)event > recorder->channels.sampled) {
+		if (recorder->native && native_copy(recorder->native, channel, &sample))
+			return LEFT_OUT;
 		on_walk(recorder, frames_before, &sample);
 		return WRITTEN;
 	}
@@ -482,7 +477,7 @@ static enum fate on_sample(struct recorder *recorder, size_t channel,
 	recorder->result.python += has_frames;
 	data_writer_time(recorder->writer, sample.id.time);
 	if (recorder->native)
-		*record = native_sample(recorder->native, *record, attr, &sample);
+		*record = native_sample(recorder->native, channel, *record, attr, &sample);
 	hits_sample(recorder->hits, &sample);
 	return WRITTEN;
 }
@@ -673,18 +668,12 @@ static int read_round(struct recorder *recorder, struct err *err)
 /* A command's exec starts its events; -D and running targets are started here. */
 static int start_counting(struct recorder *recorder, struct err *err)
 {
-	int delay_ms = recorder->options->delay_ms;
-
-	recorder->enable_ns = delay_ms > 0 ? now_ns() + (uint64_t)delay_ms * 1000000 : 0;
-	if (delay_ms || recorder->target->kind == RECORDER_COMMAND)
+	recorder->enable_ns = recorder->options->delay_ms
+				      ? now_ns() + (uint64_t)recorder->options->delay_ms * 1000000
+				      : 0;
+	if (recorder->enable_ns || recorder->target->kind == RECORDER_COMMAND)
 		return 0;
 	return channels_enable(&recorder->channels, true, err);
-}
-
-int recorder_enable(struct recorder *recorder, bool on, struct err *err)
-{
-	recorder->enable_ns = 0;
-	return channels_enable(&recorder->channels, on, err);
 }
 
 /* -D: counting starts when the delay is over. */
@@ -692,7 +681,8 @@ static int enable_when_due(struct recorder *recorder, struct err *err)
 {
 	if (!recorder->enable_ns || now_ns() < recorder->enable_ns)
 		return 0;
-	return recorder_enable(recorder, true, err);
+	recorder->enable_ns = 0;
+	return channels_enable(&recorder->channels, true, err);
 }
 
 static int wait_ms(const struct recorder *recorder)
@@ -752,16 +742,13 @@ static int store_all(struct recorder *recorder, int exit_status, struct err *err
 	int ret = kernel_store_build_id(recorder->writer, err);
 
 	if (!ret)
-		ret = pythons_store(recorder->pythons, recorder->options->sources, recorder->writer,
-				    err);
+		ret = pythons_store(recorder->pythons, recorder->writer, err);
 	if (!ret)
 		ret = hits_store(recorder->hits, recorder->writer, err);
 	if (!ret)
 		ret = meta_store(recorder->writer, recorder->options, &recorder->result,
 				 recorder->pythons, recorder->engine, recorder->native, exit_status,
 				 err);
-	if (!ret)
-		ret = phases_store(recorder->options->phases, recorder->writer, err);
 	return ret;
 }
 

@@ -1,0 +1,67 @@
+/*
+ * Works deep in its stack, of one thread after another, by two ways that lead there in turns:
+ *
+ *	depths FRAMES
+ *
+ * main (or a thread) -> down_a ... down_a -> spin_a, then the same with b. A frame has 512 bytes.
+ * Frames of both ways lie at the same places, so what is left of one is not the other's stack.
+ */
+#include <pthread.h>
+#include <stdlib.h>
+#include <time.h>
+
+#define KEEP __attribute__((noinline, noclone, noipa, used, optimize("omit-frame-pointer")))
+#define FRAME_WORDS 62 /* and what is saved around them: 512 bytes */
+
+static volatile long sink;
+
+static double cpu_seconds(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+	return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+}
+
+#define WAY(way)                                 \
+	KEEP static void spin_##way(void)        \
+	{                                        \
+		for (int i = 0; i < 20000; i++)  \
+			sink += i;               \
+	}                                        \
+	KEEP static void down_##way(int depth)   \
+	{                                        \
+		volatile long room[FRAME_WORDS]; \
+                                                 \
+		room[0] = depth;                 \
+		if (depth > 1)                   \
+			down_##way(depth - 1);   \
+		else                             \
+			spin_##way();            \
+		sink += room[0];                 \
+	}
+WAY(a)
+WAY(b)
+
+KEEP static void *work(void *frames)
+{
+	double end = cpu_seconds() + 0.25;
+
+	while (cpu_seconds() < end) {
+		down_a(*(int *)frames);
+		down_b(*(int *)frames);
+	}
+	sink++;
+	return NULL;
+}
+
+int main(int argc, char **argv)
+{
+	int frames = argc > 1 ? atoi(argv[1]) : 1;
+	pthread_t thread;
+
+	work(&frames);
+	if (pthread_create(&thread, NULL, work, &frames) == 0)
+		pthread_join(thread, NULL);
+	return 0;
+}

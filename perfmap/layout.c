@@ -127,6 +127,7 @@ static const struct py_layout layout_3_12 = {
 	.tstate_frame = 56,
 	.has_cframe = 1,
 	.cframe_frame = 0,
+	.tstate_thread_id = 136,
 	.frame_size = 72,
 	.frame_code = 0,
 	.frame_previous = 8,

@@ -28,7 +28,7 @@ struct py_layout {
 	/* PyThreadState */
 	__u16 tstate_frame;	/* current_frame, or cframe where has_cframe (3.11, 3.12) */
 	__u16 cframe_frame;	/* _PyCFrame.current_frame */
-	__u16 tstate_thread_id; /* pthread_t; used where the process has `current` */
+	__u16 tstate_thread_id; /* pthread_t */
 	/* _PyInterpreterFrame, before 3.11 PyFrameObject; frame_size bytes are read at once */
 	__u16 frame_size;
 	__u16 frame_code, frame_previous, frame_instr, frame_owner;

@@ -5,6 +5,7 @@
 #include "base/vec.h"
 #include "perfmap/discover.h"
 #include "perfmap/embedded.h"
+#include "perfmap/proof.h"
 #include "perfmap/thread_keys.h"
 #include "process/memory.h"
 #include "process/proc.h"
@@ -23,6 +24,7 @@
  * keys lie, or neither. A file's facts are read once; what a process adds is where it is mapped.
  */
 #define RODATA_MAX (256u << 20)
+#define DOUBTS_MAX 20 /* looks at frames that make no sense, until the layout is given up */
 
 struct file_facts {
 	uint64_t dev, ino;
@@ -35,6 +37,8 @@ struct file_facts {
 	struct py_version version;
 	struct py_layout layout;
 	bool supported;
+	bool proved; /* a thread's frames were as the layout has them */
+	uint8_t doubts;
 	char why[160]; /* not supported */
 	/* has_tsd */
 	struct py_tsd tsd;
@@ -204,7 +208,7 @@ static void read_runtime(struct elf_file *elf, const char *path, struct file_fac
 	unsigned char offsets[PY_DEBUG_OFFSETS_BYTES];
 	struct err err = {0};
 	uint64_t hex = 0;
-	size_t len = 0;
+	size_t len = 0, proved;
 
 	if (!find_runtime(elf, &facts->runtime))
 		return;
@@ -215,6 +219,7 @@ static void read_runtime(struct elf_file *elf, const char *path, struct file_fac
 		memcpy(&hex, offsets + 8, sizeof(hex));
 	facts->version = hex ? py_version_of_hex(hex) : version_of_file(elf, path);
 	if (py_layout_find(&facts->version, offsets, len, &facts->layout, &err) == 0 &&
+	    py_prove_by_types(elf, &facts->version, &facts->layout, &proved, &err) == 0 &&
 	    read_places(elf, facts, &err) == 0)
 		facts->supported = true;
 	else
@@ -287,6 +292,7 @@ struct search {
 	pid_t pid;
 	bool musl, found_runtime, found_tsd;
 	struct file_facts runtime, tsd;
+	size_t runtime_index; /* of its facts in the cache */
 	uint64_t runtime_bias;
 	char path[256];
 	int failed; /* worst failure on the way */
@@ -321,6 +327,7 @@ static int look_at_map(const struct proc_map *map, void *ctx)
 	if (facts->has_runtime) {
 		search->found_runtime = true;
 		search->runtime = *facts;
+		search->runtime_index = (size_t)(facts - search->cache->files.items);
 		search->runtime_bias = map->start - facts->vaddr0;
 		snprintf(search->path, sizeof(search->path), "%.*s", (int)sizeof(search->path) - 1,
 			 map->path);
@@ -367,6 +374,35 @@ static int place(const struct search *search, struct py_process *process, struct
 	return RUNTIME_PARTIAL;
 }
 
+/* Whether the process bears out its file's layout; one process that does is enough for all. */
+static int believe(struct file_facts *facts, pid_t pid, const struct py_process *process,
+		   struct runtime_info *info, struct err *err)
+{
+	struct memory_process live;
+	struct memory memory;
+	enum py_proof proof = PY_PROOF_GOOD;
+	struct err why = {0};
+
+	if (!facts->proved) {
+		memory_process_init(&live, pid);
+		memory = memory_of_process(&live);
+		proof = py_prove_by_frames(&memory, process);
+		memory_process_fini(&live);
+	}
+	facts->proved = proof == PY_PROOF_GOOD;
+	info->unproved = proof == PY_PROOF_NONE;
+	if (proof != PY_PROOF_BAD)
+		return RUNTIME_READY;
+	err_set(&why, ERR_UNSUPPORTED,
+		"this CPython %d.%d is not built as others are: its frames lead nowhere",
+		info->major, info->minor);
+	if (++facts->doubts == DOUBTS_MAX)
+		facts->supported = info->supported = false;
+	snprintf(facts->why, sizeof(facts->why), "%.*s", (int)sizeof(facts->why) - 1, why.text);
+	err_set(err, ERR_UNSUPPORTED, "%s (%s)", facts->why, info->path);
+	return RUNTIME_PARTIAL;
+}
+
 int runtime_find(struct runtime_cache *cache, pid_t pid, struct py_process *process,
 		 struct runtime_info *info, struct err *err)
 {
@@ -402,5 +438,8 @@ int runtime_find(struct runtime_cache *cache, pid_t pid, struct py_process *proc
 				    : "a C library that is not mapped yet");
 		return RUNTIME_PARTIAL;
 	}
-	return place(&search, process, err);
+	ret = place(&search, process, err);
+	return ret == RUNTIME_READY
+		       ? believe(&cache->files.items[search.runtime_index], pid, process, info, err)
+		       : ret;
 }

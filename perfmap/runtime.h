@@ -20,10 +20,11 @@ void runtime_cache_free(struct runtime_cache *cache);
 
 enum runtime_found {
 	RUNTIME_NONE = 0,    /* no CPython is mapped (yet) */
-	RUNTIME_PARTIAL = 1, /* CPython is there, but cannot be walked: libc is not mapped yet or
-				no thread is there that tells the key (ask again, at the next map
-				at least), or info->supported is false and asking again is in
-				vain; err says what it is */
+	RUNTIME_PARTIAL = 1, /* CPython is there, but cannot be walked: libc is not mapped yet, no
+				thread is there that tells the key, or frames were not as its
+				version has them (ask again, at the next map at least), or
+				info->supported is false and asking again is in vain; err says
+				what it is */
 	RUNTIME_READY = 2,
 };
 
@@ -32,6 +33,7 @@ struct runtime_info {
 	int major, minor, micro; /* micro -1 where it is not known */
 	bool free_threaded, debug;
 	bool supported; /* false: a CPython or a libc that the walker does not know; say so once */
+	bool unproved;	/* no thread has frames yet that bear out the layout: ask again */
 };
 
 /* Could this file be CPython's, by its name? "python3.12", "libpython3.11.so.1.0", anything with

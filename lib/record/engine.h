@@ -67,6 +67,7 @@ struct engine_ops {
 	void (*finish)(struct engine *engine);
 	int (*add_process)(struct engine *engine, pid_t pid, const struct py_process *process,
 			   struct err *err);
+	void (*drop_process)(struct engine *engine, pid_t pid);
 	/* Becomes readable when requests() is to be called. */
 	int (*request_fd)(const struct engine *engine);
 	void (*requests)(struct engine *engine, const struct engine_codes *codes);

@@ -46,6 +46,11 @@ static void bpf_stack_base(struct engine *engine, uint32_t thread, uint64_t base
 	py_engine_stack_base(walker(engine), thread, base);
 }
 
+static void bpf_drop_process(struct engine *engine, pid_t pid)
+{
+	py_engine_remove_process(walker(engine), pid);
+}
+
 static int bpf_request_fd(const struct engine *engine)
 {
 	return py_engine_request_fd(walker(engine));
@@ -83,6 +88,7 @@ const struct engine_ops engine_bpf = {
 	.copy_stacks = bpf_copy_stacks,
 	.stack_base = bpf_stack_base,
 	.add_process = bpf_add_process,
+	.drop_process = bpf_drop_process,
 	.request_fd = bpf_request_fd,
 	.requests = bpf_requests,
 	.stats = bpf_stats,

@@ -25,13 +25,14 @@
 struct tracked {
 	enum {
 		NOT_PYTHON,
-		PARTIAL, /* its libc is not mapped yet, or its key cannot be told yet */
+		PARTIAL, /* not to be walked yet: runtime.h */
 		WALKED,
 		UNKNOWN_VERSION,
 	} state;
 	pid_t pid;
 	uint32_t cwd;	    /* string */
-	uint16_t looks;	    /* that were taken while PARTIAL */
+	uint16_t looks;	    /* that were taken while PARTIAL or unproved */
+	bool unproved;	    /* WALKED, but no frames were there yet that bear out the layout */
 	uint64_t walked_ns; /* since when the walker knows it */
 	struct py_process process;
 };
@@ -39,6 +40,7 @@ struct tracked {
 struct interpreter {
 	char version[32];
 	char path[256];
+	bool refused; /* and that was said */
 };
 
 struct pythons {
@@ -55,6 +57,7 @@ struct pythons {
 		VEC_OF(struct tracked)
 	} processes;
 	bool partial;	   /* some process may be in that state */
+	bool unproved;	   /* or in that */
 	struct map by_pid; /* pid -> index + 1 */
 	struct map origin; /* file name of code -> pid that it was first read from */
 	struct {
@@ -327,6 +330,25 @@ static void note_process(struct pythons *pythons, struct tracked *tracked)
 	tracked->cwd = intern_str(&pythons->strings, inside_root(tracked->pid, cwd));
 }
 
+static struct interpreter *find_interpreter(struct pythons *pythons, const char *version,
+					    const char *path)
+{
+	struct interpreter *interpreter;
+
+	for (size_t i = 0; i < pythons->interpreters.len; i++) {
+		interpreter = &pythons->interpreters.items[i];
+		if (strcmp(interpreter->path, path) == 0 &&
+		    strcmp(interpreter->version, version) == 0)
+			return interpreter;
+	}
+	interpreter = vec_push(&pythons->interpreters);
+	if (!interpreter)
+		return NULL;
+	snprintf(interpreter->version, sizeof(interpreter->version), "%s", version);
+	snprintf(interpreter->path, sizeof(interpreter->path), "%s", path);
+	return interpreter;
+}
+
 static void note_interpreter(struct pythons *pythons, const struct runtime_info *info,
 			     const char *why)
 {
@@ -335,17 +357,12 @@ static void note_interpreter(struct pythons *pythons, const struct runtime_info 
 
 	snprintf(version, sizeof(version), info->micro < 0 ? "%d.%d" : "%d.%d.%d", info->major,
 		 info->minor, info->micro);
-	for (size_t i = 0; i < pythons->interpreters.len; i++)
-		if (strcmp(pythons->interpreters.items[i].path, info->path) == 0 &&
-		    strcmp(pythons->interpreters.items[i].version, version) == 0)
-			return;
-	if (!info->supported && pythons->ops->walks)
-		log_warn("no Python frames: %s", why);
-	interpreter = vec_push(&pythons->interpreters);
-	if (!interpreter)
+	interpreter = find_interpreter(pythons, version, info->path);
+	if (info->supported || !pythons->ops->walks || (interpreter && interpreter->refused))
 		return;
-	snprintf(interpreter->version, sizeof(interpreter->version), "%s", version);
-	snprintf(interpreter->path, sizeof(interpreter->path), "%s", info->path);
+	log_warn("no Python frames: %s", why);
+	if (interpreter)
+		interpreter->refused = true;
 }
 
 void pythons_closed(struct pythons *pythons, pid_t pid)
@@ -401,6 +418,8 @@ static void look(struct pythons *pythons, struct tracked *tracked)
 	}
 	tracked->process.lineage = ++pythons->last_lineage;
 	tracked->state = WALKED;
+	tracked->unproved = info.unproved;
+	pythons->unproved |= info.unproved;
 	pythons->stats.found++;
 	if (pythons->engine &&
 	    pythons->ops->add_process(pythons->engine, tracked->pid, &tracked->process, &err) < 0)
@@ -431,21 +450,47 @@ void pythons_mmap(struct pythons *pythons, pid_t pid, const char *path, bool ano
  * at again when it maps something. */
 #define LOOKS_MAX 1000
 
+/* One that was walked on its table's word. What its frames belie is walked no longer. */
+static void prove(struct pythons *pythons, struct tracked *tracked)
+{
+	struct runtime_info info;
+	struct py_process process;
+
+	if (runtime_find(pythons->runtimes, tracked->pid, &process, &info, NULL) !=
+	    RUNTIME_PARTIAL) {
+		tracked->unproved = info.unproved;
+		return;
+	}
+	tracked->unproved = false;
+	tracked->state = PARTIAL;
+	pythons->partial = true;
+	pythons->stats.found--;
+	if (pythons->engine)
+		pythons->ops->drop_process(pythons->engine, tracked->pid);
+}
+
 bool pythons_look_again(struct pythons *pythons)
 {
-	bool more = false;
+	bool partial = false, unproved = false;
 
-	for (size_t i = 0; pythons->partial && i < pythons->processes.len; i++) {
+	for (size_t i = 0; (pythons->partial || pythons->unproved) && i < pythons->processes.len;
+	     i++) {
 		struct tracked *tracked = &pythons->processes.items[i];
 
-		if (tracked->state != PARTIAL || tracked->looks >= LOOKS_MAX)
+		if ((tracked->state != PARTIAL && !tracked->unproved) ||
+		    tracked->looks >= LOOKS_MAX)
 			continue;
 		tracked->looks++;
-		look(pythons, tracked);
-		more |= tracked->state == PARTIAL;
+		if (tracked->unproved)
+			prove(pythons, tracked);
+		if (tracked->state == PARTIAL)
+			look(pythons, tracked);
+		partial |= tracked->state == PARTIAL;
+		unproved |= tracked->unproved;
 	}
-	pythons->partial = more;
-	return more;
+	pythons->partial = partial;
+	pythons->unproved = unproved;
+	return partial;
 }
 
 void pythons_fork(struct pythons *pythons, pid_t pid, pid_t parent, uint64_t time_ns)
@@ -462,6 +507,7 @@ void pythons_fork(struct pythons *pythons, pid_t pid, pid_t parent, uint64_t tim
 		return;
 	*to = copy;
 	to->pid = pid;
+	to->unproved = false; /* the parent's frames tell */
 	/* The walker did not know the parent then, and copied nothing. */
 	if (to->state == WALKED && time_ns < to->walked_ns)
 		look(pythons, to);
@@ -474,6 +520,7 @@ void pythons_exec(struct pythons *pythons, pid_t pid)
 	jits_exec(&pythons->jits, pid);
 	if (tracked) {
 		tracked->state = NOT_PYTHON;
+		tracked->unproved = false;
 		tracked->looks = 0;
 	}
 }

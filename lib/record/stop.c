@@ -179,6 +179,13 @@ static int stop_add_process(struct engine *engine, pid_t pid, const struct py_pr
 	return 0;
 }
 
+static void stop_drop_process(struct engine *engine, pid_t pid)
+{
+	const struct tracer_order dropped = {.kind = TRACER_DROP_PROCESS, .pid = pid};
+
+	order(engine, &dropped);
+}
+
 static int stop_request_fd(const struct engine *engine)
 {
 	return engine->socket;
@@ -354,6 +361,7 @@ const struct engine_ops engine_stop = {
 	.enable = stop_enable,
 	.finish = stop_finish,
 	.add_process = stop_add_process,
+	.drop_process = stop_drop_process,
 	.request_fd = stop_request_fd,
 	.requests = stop_requests,
 	.event = stop_event,

@@ -482,6 +482,11 @@ static void obey(struct tracer *tracer, const struct tracer_order *order)
 		tracee->python = true;
 		tracee->process = order->process;
 		break;
+	case TRACER_DROP_PROCESS:
+		tracee = find_tracee(tracer, order->pid);
+		if (tracee)
+			tracee->python = false;
+		break;
 	case TRACER_ENABLE:
 	case TRACER_DISABLE:
 		tracer->enabled = order->kind == TRACER_ENABLE;

@@ -19,7 +19,8 @@
 
 /* Orders, over a socket of whole messages. Its end is an order to leave, too. */
 enum tracer_order_kind {
-	TRACER_ADD_PROCESS, /* pid, process */
+	TRACER_ADD_PROCESS,  /* pid, process */
+	TRACER_DROP_PROCESS, /* pid */
 	TRACER_ENABLE,
 	TRACER_DISABLE,
 	TRACER_LOOK,  /* tid: it had a sample at `time` and was not stopped since */

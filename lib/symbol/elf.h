@@ -77,6 +77,16 @@ uint64_t elf_entry(const struct elf_file *elf);
 struct Elf;
 struct Elf *elf_libelf(struct elf_file *elf, bool debug);
 
+/* Where a member lies in a structure, as the unit that covers `vaddr` knows the type: for each
+ * {"PyThreadState", "frame"} or {"_PyRuntimeState", "gilstate.autoTSSkey"} its offset, if known.
+ * Returns how many are; 0 where the file has no DWARF that is at hand (elf_types.c). */
+struct elf_member {
+	const char *type, *path;
+	uint64_t offset;
+	bool known;
+};
+size_t elf_members(struct elf_file *elf, uint64_t vaddr, struct elf_member *members, size_t count);
+
 /* Source line by DWARF; false where there is none. `file` is valid until elf_close(). */
 bool elf_line(struct elf_file *elf, uint64_t vaddr, const char **file, uint32_t *line);
 

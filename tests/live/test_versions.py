@@ -4,6 +4,8 @@ short here and of 250,000 samples each with PYPERF_TEST_ALL=1. `test_versions.py
 as a table."""
 import os
 import re
+import shutil
+import subprocess
 import sys
 
 import judge
@@ -117,6 +119,44 @@ def newer_version_that_does_not():
         report = recording.report()
         check(report["samples"]["total"] > 100 and not report["samples"]["python"], report["samples"])
         return said[0]
+
+
+# Versions whose tables differ in where the key is alone, so that frames must be walked to tell.
+ALIKE = {(3, 8): (3, 9), (3, 9): (3, 8)}
+
+
+def record_as(folder, version, python, library):
+    """With that library under a version's name, which is all that tells it before 3.11."""
+    copy = shutil.copy(library, f"{folder}/libpython3.{version[1]}.so.1.0")
+    return live.Recording([python, judge.EDGES, 1], "-e", "cpu-clock", "-F", 999, env={"LD_PRELOAD": copy})
+
+
+@live.test
+def table_that_does_not_fit():
+    """Refused, once and with the reason: by debug information, and without any by frames."""
+    found = {version: p for p in live.BUILDS.values() if not p.root and (version := live.version_of(p)) in ALIKE}
+    if not found:
+        raise live.Skip("no CPython 3.8 or 3.9")
+    version, python = found.popitem()
+    where = live.python_says(python, "import sysconfig as s; print(s.get_config_var('LIBDIR'))")
+    library = f"{where}/libpython3.{version[1]}.so.1.0"
+    if not os.path.exists(library) or not shutil.which("strip"):
+        raise live.Skip("no shared libpython of that version, or no strip")
+    told = []
+    with live.scratch_folder() as folder:
+        stripped = f"{folder}/stripped"
+        subprocess.run(["strip", "-o", stripped, library], check=True)
+        for source, reason in ((library, " is at "), (stripped, "lead nowhere")):
+            right = record_as(folder, version, python, source).report()["samples"]
+            check(right["python_lines"] > 0.5 * right["total"], source, right)
+            recording = record_as(folder, ALIKE[version], python, source)
+            said = [line for line in recording.ran.stderr.splitlines() if "not built as others are" in line]
+            samples = recording.report()["samples"]
+            check(samples["total"] > 100 and samples["python_lines"] == 0, source, samples)
+            # A debug file elsewhere may know the stripped one, too.
+            check(len(said) == 1 and (reason in said[0] or " is at " in said[0]), source, recording.ran.stderr)
+            told.append(said[0].split(": ", 2)[-1])
+    return "; ".join(told)
 
 
 def show(rows):

@@ -27,6 +27,11 @@ const struct poptOption view_options[] = {
 	{"tid", '\0', POPT_ARG_STRING, &view_given.tid, 0, "only these threads", "TID[,TID...]"},
 	{"dso", 'd', POPT_ARG_STRING, &view_given.dso, 0,
 	 "only samples whose innermost code lies in these files", "FILE[,FILE...]"},
+	{"phase", '\0', POPT_ARG_STRING, &view_given.phase, 0,
+	 "only what ran in phases of this name, as the program gave it", "NAME"},
+	{"time", '\0', POPT_ARG_STRING, &view_given.time, 0,
+	 "only what ran from START to STOP, in seconds as `pyperf script` has them, or in percent",
+	 "START,STOP|A%-B%"},
 	{"quiet", 'q', POPT_ARG_NONE, &view_given.quiet, 0, "the result alone, no remarks", NULL},
 	{"verbose", 'v', POPT_ARG_NONE, &view_given.verbose, 0, "say more", NULL},
 	POPT_TABLEEND,
@@ -151,19 +156,22 @@ static int set_filter(struct opened *opened, struct err *err)
 {
 	const struct {
 		const char *option, *value;
-		const char **field;
+		const char **field; /* NULL: chosen while loading */
 		bool numbers;
 	} rows[] = {
 		{"--comm", view_given.comm, &opened->filter.comm, false},
 		{"--pid", view_given.pid, &opened->filter.pids, true},
 		{"--tid", view_given.tid, &opened->filter.tids, true},
 		{"--dso", view_given.dso, &opened->filter.dso, false},
+		{"--phase", view_given.phase, NULL, false},
+		{"--time", view_given.time, NULL, false},
 	};
 	struct strbuf text = {0};
 	int rc = 0;
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]) && !rc; i++) {
-		*rows[i].field = rows[i].value;
+		if (rows[i].field)
+			*rows[i].field = rows[i].value;
 		if (rows[i].value)
 			strbuf_printf(&text, "%s%s %s", text.len ? " " : "", rows[i].option,
 				      rows[i].value);
@@ -199,6 +207,8 @@ int view_open(struct opened *opened, const struct profile_options *options, stru
 	int rc;
 
 	load.no_inline = view_given.no_inline || (load.no_inline && !view_given.with_inline);
+	load.phase = view_given.phase;
+	load.time = view_given.time;
 	memset(opened, 0, sizeof(*opened));
 	command_verbosity(view_given.quiet, view_given.verbose);
 	/* A pager that quits early shows as EPIPE in command_finish_output(). */

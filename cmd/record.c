@@ -2,7 +2,9 @@
 
 #include "base/log.h"
 #include "base/text.h"
+#include "perfmap/source.h"
 #include "record/child.h"
+#include "record/control.h"
 #include "record/recorder.h"
 #include "record/target.h"
 
@@ -12,20 +14,20 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/signalfd.h>
 #include <sys/time.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
-#define DEFAULT_EVENT "cycles"
 #define TERM_GRACE_MS 1000
 
 static struct {
 	char **events;
 	char *pids, *tids, *cpus, *user, *cgroup, *duration;
-	char *frequency, *period, *output, *call_graph, *python, *pages;
-	int everything, alone, fp, zstd_level, delay_ms, quiet, verbose;
+	char *frequency, *period, *output, *call_graph, *python, *pages, *control;
+	int everything, alone, fp, zstd_level, delay_ms, no_metrics, quiet, verbose;
 } given = {.zstd_level = 1};
 
 const struct poptOption record_options[] = {
@@ -43,7 +45,11 @@ const struct poptOption record_options[] = {
 	{"duration", '\0', POPT_ARG_STRING, &given.duration, 0, "end after that many seconds",
 	 "SEC"},
 	{"event", 'e', POPT_ARG_ARGV, &given.events, 0,
-	 "events to sample (default: cycles); {a,b} is a group", "EVENT[,EVENT...]"},
+	 "events to sample (default: cycles, counting instructions, cache and branch misses); "
+	 "{a,b} is a group, of {a,b}:S only a is sampled",
+	 "EVENT[,EVENT...]"},
+	{"no-metrics", '\0', POPT_ARG_NONE, &given.no_metrics, 0,
+	 "the events alone: count no instructions along with cycles", NULL},
 	{"freq", 'F', POPT_ARG_STRING, &given.frequency, 0,
 	 "samples per second of each event, or 'max' (default: 999)", "HZ"},
 	{"count", 'c', POPT_ARG_STRING, &given.period, 0, "sample every PERIOD events instead",
@@ -61,7 +67,11 @@ const struct poptOption record_options[] = {
 	{"compression-level", 'z', POPT_ARG_INT, &given.zstd_level, 0,
 	 "zstd level; 0 writes plain records (default: 1)", "LEVEL"},
 	{"delay", 'D', POPT_ARG_INT, &given.delay_ms, 0,
-	 "start sampling that long after the program, or after attaching", "MS"},
+	 "start sampling that long after the program, or after attaching; -1: when told", "MS"},
+	{"control", '\0', POPT_ARG_STRING, &given.control, 0,
+	 "take orders (enable, disable, stop, ping, begin, end, mark) from fifo:PATH or fd:N; "
+	 "answers go to the second",
+	 "WHERE[,WHERE]"},
 	{"quiet", 'q', POPT_ARG_NONE, &given.quiet, 0, "warnings and errors only", NULL},
 	{"verbose", 'v', POPT_ARG_NONE, &given.verbose, 0, "say more", NULL},
 	POPT_TABLEEND,
@@ -223,8 +233,10 @@ static int set_options(const struct command *command, struct recorder_options *o
 				     given.pages);
 	if (given.zstd_level < 0 || given.zstd_level > 22)
 		return command_usage(command, "-z takes a level from 0 to 22");
-	if (given.delay_ms < 0)
-		return command_usage(command, "-D takes milliseconds");
+	if (given.delay_ms < -1)
+		return command_usage(command, "-D takes milliseconds, or -1");
+	if (given.delay_ms < 0 && !given.control)
+		return command_usage(command, "-D -1 needs --control to tell when to start");
 	options->zstd_level = given.zstd_level;
 	options->delay_ms = given.delay_ms;
 	options->path = given.output ? given.output : "perf.data";
@@ -237,6 +249,11 @@ static int set_options(const struct command *command, struct recorder_options *o
 struct session {
 	pid_t pid; /* -1: attached, without a program */
 	int signal_fd;
+	int wake_fd;		 /* an epoll set of what is looked at: signals and orders */
+	struct control *control; /* NULL: none are taken */
+	struct control_scope scope;
+	struct phases phases;
+	struct err *err;  /* of an order that failed */
 	bool ended, told; /* reaped; a signal asked it to end */
 	bool stopped;	  /* without a program: by a signal or by time */
 	bool timed_out;	  /* --duration is over */
@@ -307,9 +324,9 @@ static void on_signal(struct session *session, const struct signalfd_siginfo *in
 	session->interrupts++;
 }
 
-static bool on_wake(void *ctx)
+/* True when the program or what was attached to is done with. */
+static bool on_wake(struct session *session)
 {
-	struct session *session = ctx;
 	struct signalfd_siginfo info;
 
 	while (read(session->signal_fd, &info, sizeof(info)) == sizeof(info))
@@ -321,6 +338,34 @@ static bool on_wake(void *ctx)
 	    waitpid(session->pid, &session->wait_status, WNOHANG) == session->pid)
 		session->ended = true;
 	return session->ended || (session->give_up_ns && now_ns() >= session->give_up_ns);
+}
+
+/* While recording; true ends it. */
+static bool on_order(void *ctx)
+{
+	struct session *session = ctx;
+	bool stop = on_wake(session);
+
+	if (session->control && control_read(session->control, &session->scope, session->err) < 0)
+		return true;
+	return stop || session->scope.stop;
+}
+
+/* Signals, and orders where some are taken, become readable as one. */
+static int open_wake(struct session *session)
+{
+	int fds[] = {session->signal_fd, control_fd(session->control)};
+
+	session->wake_fd = epoll_create1(EPOLL_CLOEXEC);
+	for (size_t i = 0; i < 2 && session->wake_fd >= 0; i++) {
+		struct epoll_event event = {.events = EPOLLIN};
+
+		if (fds[i] >= 0 && epoll_ctl(session->wake_fd, EPOLL_CTL_ADD, fds[i], &event) < 0) {
+			close(session->wake_fd);
+			session->wake_fd = -1;
+		}
+	}
+	return session->wake_fd;
 }
 
 /* When the recording had to end first: the program is not to suffer for it. */
@@ -413,6 +458,20 @@ static void say_result(const struct recorder_options *options, const struct reco
 	strbuf_fini(&path);
 }
 
+static void close_session(struct session *session)
+{
+	if (session->phases.refused)
+		log_warn("%llu orders of --control named no phase that could be kept",
+			 (unsigned long long)session->phases.refused);
+	phases_fini(&session->phases);
+	sources_free(session->scope.sources);
+	control_free(session->control);
+	if (session->wake_fd >= 0)
+		close(session->wake_fd);
+	if (session->signal_fd >= 0)
+		close(session->signal_fd);
+}
+
 /* Between a held program and its end, or from attaching to detaching. Returns the status to exit
  * with. */
 static int run(struct recorder *recorder, struct child *child,
@@ -434,7 +493,11 @@ static int run(struct recorder *recorder, struct child *child,
 	}
 	if (session->duration_us)
 		start_timer(session->duration_us + (uint64_t)options->delay_ms * 1000);
-	ret = recorder_run(recorder, session->signal_fd, on_wake, session, &err);
+	session->scope.recorder = recorder;
+	session->err = &err;
+	ret = recorder_run(recorder, session->wake_fd, on_order, session, &err);
+	if (!ret)
+		ret = err.code; /* of an order */
 	if (ret)
 		command_fail(&err);
 	status = recorder_close(recorder, name && session->ended ? shell_status(session) : -1,
@@ -450,12 +513,13 @@ static int run(struct recorder *recorder, struct child *child,
 	return ret || status ? 1 : 0;
 }
 
-static int record(const struct recorder_options *options, struct recorder_target *target,
-		  uint64_t duration_us)
+static int record(struct recorder_options *options, struct event_list *events,
+		  struct recorder_target *target, uint64_t duration_us)
 {
 	struct recorder *recorder = NULL;
 	struct child child = {.pid = -1, .go_fd = -1, .error_fd = -1};
-	struct session session = {.pid = -1, .signal_fd = -1, .duration_us = duration_us};
+	struct session session = {
+		.pid = -1, .signal_fd = -1, .wake_fd = -1, .duration_us = duration_us};
 	struct recorder_task *task;
 	struct err err = {0};
 	int status = options->command ? child_check(options->command[0], &err) : 0;
@@ -464,7 +528,19 @@ static int record(const struct recorder_options *options, struct recorder_target
 		command_fail(&err);
 		return status == ERR_NOT_FOUND ? 127 : 126;
 	}
-	status = recorder_new(&recorder, options, target, &err);
+	session.scope.phases = &session.phases;
+	session.scope.sources = sources_new();
+	options->phases = session.scope.phases;
+	options->sources = session.scope.sources;
+	if (!options->sources) {
+		err_nomem(&err);
+		return command_fail(&err);
+	}
+	status = given.control ? control_open(&session.control, given.control, &err) : 0;
+	if (!status)
+		status = recorder_new(&recorder, options, target, &err);
+	if (!status)
+		status = event_list_probe(events, recorder_reads_groups(recorder, target), &err);
 	if (!status && options->command)
 		status = child_hold(&child, options->command, recorder_environment(recorder), &err);
 	if (!status && target->kind == RECORDER_COMMAND) {
@@ -474,17 +550,19 @@ static int record(const struct recorder_options *options, struct recorder_target
 		else
 			status = err_nomem(&err);
 	}
-	if (status) {
-		child_drop(&child);
-		recorder_free(recorder);
-		return command_fail(&err);
-	}
 	session.pid = child.pid;
-	session.signal_fd = open_signals();
-	status = run(recorder, &child, options, target, &session);
+	if (!status) {
+		session.signal_fd = open_signals();
+		if (open_wake(&session) < 0)
+			status = err_sys(&err, errno, "cannot watch for signals");
+	}
+	if (status)
+		status = command_fail(&err);
+	else
+		status = run(recorder, &child, options, target, &session);
 	child_drop(&child);
 	recorder_free(recorder);
-	close(session.signal_fd);
+	close_session(&session);
 	return status;
 }
 
@@ -520,6 +598,20 @@ static int set_target(const struct command *command, const struct recorder_optio
 	return ret ? command_fail(&err) : 0;
 }
 
+static int list_events(struct event_list *events, struct err *err)
+{
+	int ret = 0;
+
+	for (char **wanted = given.events; !ret && wanted && *wanted; wanted++)
+		ret = event_parse(events, *wanted, err);
+	if (!ret && !given.events)
+		ret = given.no_metrics ? event_parse(events, "cycles", err)
+				       : event_list_default(events, err);
+	else if (!ret && !given.no_metrics)
+		ret = event_list_count_instructions(events, err);
+	return ret;
+}
+
 int cmd_record(int argc, const char **argv)
 {
 	const struct command *command = command_find("record");
@@ -527,9 +619,7 @@ int cmd_record(int argc, const char **argv)
 	struct recorder_target target = {0};
 	struct event_list events = {0};
 	uint64_t duration_us = 0;
-	static const char *const default_events[] = {DEFAULT_EVENT, NULL};
 	const char **line = calloc((size_t)argc + 2, sizeof(*line)); /* "pyperf record ..." */
-	const char *const *wanted;
 	struct err err = {0};
 	poptContext context;
 	int status = 0;
@@ -555,14 +645,10 @@ int cmd_record(int argc, const char **argv)
 				       given.duration);
 	if (!status)
 		status = set_target(command, &options, &target);
-	wanted = given.events ? (const char *const *)given.events : default_events;
-	for (; !status && *wanted; wanted++)
-		if (event_parse(&events, *wanted, &err) < 0)
-			status = command_fail(&err);
-	if (!status && event_list_probe(&events, &err) < 0)
+	if (!status && list_events(&events, &err) < 0)
 		status = command_fail(&err);
 	if (!status)
-		status = record(&options, &target, duration_us);
+		status = record(&options, &events, &target, duration_us);
 	target_fini(&target);
 	event_list_fini(&events);
 	poptFreeContext(context);

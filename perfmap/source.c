@@ -24,6 +24,7 @@
  */
 
 #define SECTION_VERSION 1
+#define ANYBODY ((uid_t)-1)
 
 struct kept {
 	struct source source;
@@ -283,7 +284,7 @@ static const char *lasting_path(const char *root, const char *path, const struct
 }
 
 static int read_file(struct sources *sources, struct slot *slot, const char *filename,
-		     const char *root, const char *path, struct err *err)
+		     const char *root, const char *path, uid_t owner, struct err *err)
 {
 	struct strbuf raw = {0}, text = {0}, full = {0};
 	struct stat st;
@@ -292,7 +293,9 @@ static int read_file(struct sources *sources, struct slot *slot, const char *fil
 
 	if (fd < 0)
 		return fd == ERR_NOT_FOUND ? 0 : fd;
-	ret = safe_read(fd, path, SOURCE_BYTES_MAX, &raw, err);
+	ret = owner == ANYBODY || st.st_uid == owner
+		      ? safe_read(fd, path, SOURCE_BYTES_MAX, &raw, err)
+		      : err_set(err, ERR_PERMISSION, "%s is not a file of user %u", path, owner);
 	if (!ret && raw.len)
 		ret = decode(raw.buf, raw.len, &text, err);
 	if (!ret) {
@@ -337,8 +340,25 @@ int sources_read(struct sources *sources, const char *filename, const char *root
 	if (strbuf_failed(&path))
 		ret = err_nomem(err);
 	else
-		ret = read_file(sources, slot, filename, root ? root : "", path.buf, err);
+		ret = read_file(sources, slot, filename, root ? root : "", path.buf, ANYBODY, err);
 	strbuf_fini(&path);
+	return ret;
+}
+
+int sources_read_as(struct sources *sources, const char *filename, const char *path, uid_t owner,
+		    struct err *err)
+{
+	bool added;
+	struct slot *slot = slot_of(sources, filename, &added);
+	int ret;
+
+	if (!slot)
+		return err_nomem(err);
+	if (slot->kept || !*filename)
+		return 0;
+	ret = read_file(sources, slot, filename, "", path, owner, err);
+	if (slot->kept)
+		slot->kept->source.path = "";
 	return ret;
 }
 

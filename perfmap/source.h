@@ -27,6 +27,10 @@ void sources_free(struct sources *sources);
  * negative on failure. */
 int sources_read(struct sources *sources, const char *filename, const char *root, const char *cwd,
 		 struct err *err);
+/* Takes the text of `path`, a file of `owner`, for a name that is none, such as a notebook's cell;
+ * one that is known already keeps its text. 1 when stored, 0 when it was, negative on failure. */
+int sources_read_as(struct sources *sources, const char *filename, const char *path, uid_t owner,
+		    struct err *err);
 int sources_encode(const struct sources *sources, struct strbuf *out);
 int sources_decode(struct sources *sources, struct bytes section, struct err *err);
 

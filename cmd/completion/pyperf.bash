@@ -1,13 +1,13 @@
 # Completion of pyperf for bash. tests/cli/check-docs compares the options here with those that
 # `pyperf help COMMAND` lists.
 
-_pyperf_view='-i --input -e --event -c --comm --pid --tid -d --dso -q --quiet -v --verbose -h --help'
+_pyperf_view='-i --input -e --event -c --comm --pid --tid -d --dso --phase --time -q --quiet -v --verbose -h --help'
 
 _pyperf_options() { # COMMAND
 	case $1 in
 	record)
-		echo "-p --pid -t --tid -a --all-cpus -C --cpu -u --uid -G --cgroup -i --no-inherit --per-thread --duration -e --event -F --freq -c --count -o --output -g --call-graph --python -m --mmap-pages" \
-			"-z --compression-level -D --delay -q --quiet -v --verbose -h --help"
+		echo "-p --pid -t --tid -a --all-cpus -C --cpu -u --uid -G --cgroup -i --no-inherit --per-thread --duration -e --event --no-metrics -F --freq -c --count -o --output -g --call-graph --python -m --mmap-pages" \
+			"-z --compression-level -D --delay --control -q --quiet -v --verbose -h --help"
 		;;
 	report)
 		echo "-s --sort --children --no-children --percent-limit -k --kind -n --show-nr-samples" \

@@ -64,6 +64,7 @@ enum data_section {
 	DATA_SECTION_SOURCE = 203,  /* text of the Python sources that were hit */
 	DATA_SECTION_SYMBOL = 204,  /* symbols of addresses that only the recording machine knows */
 	DATA_SECTION_JITDUMP = 205, /* jit-PID.dump files */
+	DATA_SECTION_PHASE = 206,   /* spans of time that the program named */
 };
 
 struct data_record {

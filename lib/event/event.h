@@ -28,6 +28,8 @@ struct event_spec {
 	bool leader;		     /* first of its group, or alone */
 	bool fallback;		     /* stands in for an event that this machine does not have */
 	bool counted;		     /* not sampled: the samples of its group's leader read it */
+	bool weak;		     /* of its group: it is taken out of it where it does not fit */
+	bool along;		     /* nobody asked for it: it is left out quietly */
 };
 
 struct event_list {
@@ -45,15 +47,28 @@ void event_list_fini(struct event_list *list);
  */
 int event_parse(struct event_list *list, const char *text, struct err *err);
 
+/* What is sampled without -e: cycles, whose samples read instructions, cache references, cache and
+ * branch misses, as far as this machine counts them. Appends. */
+int event_list_default(struct event_list *list, struct err *err);
+/* Counts instructions along with cycles that are sampled, unless they are in the list anyway. */
+int event_list_count_instructions(struct event_list *list, struct err *err);
+
+/* Can samples of events that are inherited read their group? (Linux 6.12) */
+bool event_reads_inherited(void);
+
 /*
  * Tries each event once on this machine (pid 0, disabled, sampling by the attr's period or, where
- * it has none, by a long one); groups that do not fit on the counters are split. Hardware cycles
- * that do not exist become cpu-clock under that name; what else does not exist is dropped; each
- * with one log_info() line; duplicates that arise are dropped too. A list that ends up empty is
- * ERR_UNSUPPORTED and the hint says what to use. A permission problem is ERR_PERMISSION with the
- * remedies: for exclude_kernel enough, the event silently gets ":u" with one line (as perf does).
+ * it has none, by a long one). Hardware cycles that do not exist become cpu-clock under that name;
+ * what else does not exist is dropped; each with one log_info() line; duplicates that arise are
+ * dropped too. A list that ends up empty is ERR_UNSUPPORTED and the hint says what to use. A
+ * permission problem is ERR_PERMISSION with the remedies: for exclude_kernel enough, the event
+ * silently gets ":u" with one line (as perf does).
+ *
+ * A group that the counters cannot hold is ERR_UNSUPPORTED and the text says which event is too
+ * much and how many counters there are; one that is weak gives up events instead, which then stand
+ * alone. Where samples cannot read a group (`reads`), its members are sampled as well.
  */
-int event_list_probe(struct event_list *list, struct err *err);
+int event_list_probe(struct event_list *list, bool reads, struct err *err);
 
 /* perf_event_open(2) with CLOEXEC; the fd or -errno. */
 int event_open_fd(const struct perf_event_attr *attr, pid_t pid, int cpu, int group_fd);

@@ -13,18 +13,34 @@
 struct event_system {
 	/* As event_open_fd(). */
 	int (*open)(const struct perf_event_attr *attr, pid_t pid, int cpu, int group_fd);
+	/* Lets an event and its group count for a moment: do they get counters? */
+	bool (*runs)(int leader_fd);
 	void (*privilege)(struct privilege *privilege);
-	const char *devices; /* /sys/bus/event_source/devices */
-	const char *tracing; /* a tracefs; NULL: wherever one is mounted */
+	const char *devices;  /* /sys/bus/event_source/devices */
+	const char *tracing;  /* a tracefs; NULL: wherever one is mounted */
+	const char *watchdog; /* the sysctl nmi_watchdog */
 };
 
 extern const struct event_system event_system_host;
 
 int event_parse_on(const struct event_system *sys, struct event_list *list, const char *text,
 		   struct err *err);
-int event_list_probe_on(const struct event_system *sys, struct event_list *list, struct err *err);
+int event_list_default_on(const struct event_system *sys, struct event_list *list, struct err *err);
+int event_list_probe_on(const struct event_system *sys, struct event_list *list, bool reads,
+			struct err *err);
 int event_open_error_on(const struct event_system *sys, const struct event_spec *spec,
 			int saved_errno, struct err *err);
+
+/* Frees what it owns. */
+void event_spec_fini(struct event_spec *spec);
+/* A number that no group of the list has. */
+int event_list_next_group(const struct event_list *list);
+
+/* Opens an event of our own as probes do. An fd or -errno. */
+int event_try_open(const struct event_system *sys, const struct event_spec *spec, int group_fd);
+/* group.c: what the counters cannot hold is taken out of weak groups; of others it is an error. */
+int event_fit_groups(const struct event_system *sys, struct event_list *list, struct err *err);
+bool event_runs(int leader_fd);
 
 /* The level; 2, the kernel's default, where it cannot be read. */
 int event_paranoid(const struct privilege *privilege);

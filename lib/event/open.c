@@ -167,6 +167,8 @@ int event_open_error(const struct event_spec *spec, int saved_errno, struct err 
 
 const struct event_system event_system_host = {
 	.open = event_open_fd,
+	.runs = event_runs,
 	.privilege = privilege_read,
+	.watchdog = "/proc/sys/kernel/nmi_watchdog",
 	.devices = "/sys/bus/event_source/devices",
 };

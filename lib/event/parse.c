@@ -11,7 +11,7 @@
  * The grammar of -e, which is perf's:
  *
  *   list  = entry { "," entry }
- *   entry = event | "{" event { "," event } "}" [ ":" modifiers ]
+ *   entry = event | "{" event { "," event } "}" [ ":" modifiers ]      S and W too
  *   event = name [ ":" modifiers ]               cycles:u, r1a8, sched:sched_switch:k
  *         | pmu "/" terms "/" [ modifiers ]      cpu/event=0x3c,umask=0/pp
  *         | pmu "::" ...                         what libpfm4 makes of it
@@ -28,24 +28,10 @@ struct parser {
 	struct err *err;
 };
 
-static void spec_fini(struct event_spec *spec)
-{
-	free(spec->name);
-	*spec = (struct event_spec){0};
-}
-
 static void truncate_list(struct event_list *list, size_t len)
 {
 	while (list->len > len)
-		spec_fini(&list->items[--list->len]);
-}
-
-void event_list_fini(struct event_list *list)
-{
-	if (!list)
-		return;
-	truncate_list(list, 0);
-	vec_fini(list);
+		event_spec_fini(&list->items[--list->len]);
 }
 
 static int no_modifier(const char *text, const char *modifiers, const char *at, struct err *err)
@@ -54,8 +40,8 @@ static int no_modifier(const char *text, const char *modifiers, const char *at, 
 		char letter;
 		const char *why;
 	} refused[] = {
-		{'S', "every event of a group is sampled, not the leader alone"},
-		{'W', "a weak group is what every group is here: one that does not fit is split"},
+		{'S', "it is a group's: {cycles,instructions}:S"},
+		{'W', "it is a group's: {cycles,instructions}:W"},
 		{'b', "counting by BPF programs is perf stat's"},
 	};
 
@@ -315,8 +301,30 @@ static int parse_event(struct parser *p, int group)
 	return ret;
 }
 
-static int modify_group(struct parser *p, size_t first, const char *modifiers)
+/* S and W say how the group is sampled and what becomes of it where it does not fit; the others are
+ * its events'. */
+static void take_group_modifiers(struct parser *p, size_t first, char *modifiers)
 {
+	bool lead = strchr(modifiers, 'S'), weak = strchr(modifiers, 'W');
+	char *kept = modifiers;
+
+	for (const char *at = modifiers; *at; at++)
+		if (*at != 'S' && *at != 'W')
+			*kept++ = *at;
+	*kept = '\0';
+	for (size_t i = first; i < p->list->len; i++) {
+		p->list->items[i].counted = lead && i > first;
+		p->list->items[i].weak = weak;
+	}
+}
+
+static int modify_group(struct parser *p, size_t first, char *modifiers)
+{
+	if (*modifiers) {
+		take_group_modifiers(p, first, modifiers);
+		if (!*modifiers)
+			return 0;
+	}
 	for (size_t i = first; i < p->list->len; i++) {
 		struct event_spec *spec = &p->list->items[i];
 		int ret = apply_modifiers(&spec->attr, modifiers, modifiers, p->err);
@@ -335,20 +343,10 @@ static int modify_group(struct parser *p, size_t first, const char *modifiers)
 	return 0;
 }
 
-static int next_group(const struct event_list *list)
-{
-	int last = -1;
-
-	for (size_t i = 0; i < list->len; i++)
-		if (list->items[i].group > last)
-			last = list->items[i].group;
-	return last + 1;
-}
-
 static int parse_group(struct parser *p)
 {
 	size_t first = p->list->len, len;
-	int group = next_group(p->list), ret;
+	int group = event_list_next_group(p->list), ret;
 	char *modifiers;
 
 	do {

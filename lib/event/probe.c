@@ -13,13 +13,14 @@
  *
  * Each event is opened once and closed again. What is too much to ask is asked again with less:
  * a lower precision, user space only. Then what the machine does not have is replaced (cycles) or
- * dropped, and groups are mended. All that is said in at most one line per kind of change; only a
- * refusal that the user can lift is an error.
+ * dropped, and groups are mended (group.c: made to fit). All that is said in at most one line per
+ * kind of change; only a refusal that the user can lift is an error.
  */
 
 enum fate {
 	KEPT,
 	ABSENT,	 /* the machine does not have it */
+	IDLE,	 /* without the cycles that it was to be counted along with */
 	REFUSED, /* EINVAL: known to the machine, but not like this */
 	TWIN,	 /* another event of the list does the same */
 };
@@ -34,13 +35,13 @@ struct change {
 /* Far apart, so that even an event that gets enabled would not sample. */
 #define PROBE_PERIOD (UINT64_C(1) << 40)
 
-static int try_open(const struct event_system *sys, const struct perf_event_attr *wanted,
-		    int group_fd)
+int event_try_open(const struct event_system *sys, const struct event_spec *spec, int group_fd)
 {
-	struct perf_event_attr attr = *wanted;
+	struct perf_event_attr attr = spec->attr;
 
 	attr.disabled = group_fd < 0;
-	if (!attr.freq && !attr.sample_period)
+	attr.read_format = PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING;
+	if (!attr.freq && !attr.sample_period && !spec->counted)
 		attr.sample_period = PROBE_PERIOD;
 	return sys->open(&attr, 0, -1, group_fd);
 }
@@ -65,7 +66,7 @@ static int settle(const struct event_system *sys, struct event_spec *spec, struc
 	struct perf_event_attr *attr = &spec->attr;
 
 	for (;;) {
-		int fd = try_open(sys, attr, -1);
+		int fd = event_try_open(sys, spec, -1);
 
 		if (fd >= 0) {
 			close(fd);
@@ -164,19 +165,20 @@ static int probe_one(const struct event_system *sys, struct event_spec *spec, st
 		change->fate = REFUSED;
 		return 0;
 	default:
-		return event_open_error_on(sys, spec, ret, err);
+		change->fate = ABSENT;
+		return spec->along ? 0 : event_open_error_on(sys, spec, ret, err);
 	}
 }
 
 /* "a, b" of the events for which pick() holds. */
 static size_t join(struct strbuf *names, const struct event_list *list,
-		   const struct change *changes, bool (*pick)(const struct change *))
+		   const struct change *changes, bool along, bool (*pick)(const struct change *))
 {
 	size_t count = 0;
 
 	strbuf_reset(names);
 	for (size_t i = 0; i < list->len; i++)
-		if (pick(&changes[i]))
+		if (pick(&changes[i]) && list->items[i].along == along)
 			strbuf_printf(names, "%s%s", count++ ? ", " : "",
 				      changes[i].was_cycles ? "cpu-clock" : list->items[i].name);
 	return count;
@@ -220,15 +222,18 @@ static void tell(const struct event_system *sys, const struct event_list *list,
 				 "cpu-clock is sampled already",
 				 list->items[i].name);
 	}
-	if (join(&names, list, changes, is_absent))
+	if (join(&names, list, changes, false, is_absent))
 		log_info("left out, since this machine does not have it: %s", strbuf_text(&names));
-	if (join(&names, list, changes, is_refused))
+	if (join(&names, list, changes, true, is_absent))
+		log_info("not counted along, since this machine does not have it: %s",
+			 strbuf_text(&names));
+	if (join(&names, list, changes, false, is_refused))
 		log_info("left out, since the kernel calls it invalid here: %s",
 			 strbuf_text(&names));
-	if (join(&names, list, changes, is_less_precise))
+	if (join(&names, list, changes, false, is_less_precise))
 		log_info("less precise than asked, since this machine gives no more: %s",
 			 strbuf_text(&names));
-	if (join(&names, list, changes, is_user_only)) {
+	if (join(&names, list, changes, false, is_user_only)) {
 		struct privilege privilege;
 
 		sys->privilege(&privilege);
@@ -279,64 +284,37 @@ static void mend_groups(struct event_list *list)
 		bool before = i + 1 < list->len && spec[1].group == spec->group;
 
 		spec->leader = spec->group < 0 || !after;
+		spec->counted &= !spec->leader;
 		if (spec->group >= 0 && !after && !before)
 			spec->group = -1;
 	}
 }
 
-/* More events than counters: the kernel refuses the sibling that does not fit. */
-static bool group_fits(const struct event_system *sys, const struct event_list *list, size_t first,
-		       size_t end)
+/* Who counts nothing of its own accord has no place beside a clock. */
+static void drop_idle(const struct event_list *list, struct change *changes)
 {
-	int leader = try_open(sys, &list->items[first].attr, -1), fd;
-	bool fits = true;
+	size_t leader = 0;
 
-	if (leader < 0)
-		return true; /* it opened before; whoever opens it next gets the error */
-	struct {
-		VEC_OF(int)
-	} fds = {0};
-
-	for (size_t i = first + 1; i < end && fits; i++) {
-		int *slot = vec_push(&fds);
-
-		fd = slot ? try_open(sys, &list->items[i].attr, leader) : -ENOMEM;
-		fits = fd != -EINVAL;
-		if (slot)
-			*slot = fd;
+	for (size_t i = 0; i < list->len; i++) {
+		if (list->items[i].leader)
+			leader = i;
+		else if (list->items[i].along && changes[leader].was_cycles)
+			changes[i].fate = IDLE;
 	}
-	for (size_t i = 0; i < fds.len; i++)
-		if (fds.items[i] >= 0)
-			close(fds.items[i]);
-	vec_fini(&fds);
-	close(leader);
-	return fits;
 }
 
-static void split_groups(const struct event_system *sys, struct event_list *list)
+/* Members are sampled where samples cannot read them. */
+static void sample_members(struct event_list *list)
 {
-	struct strbuf names = {0};
-	size_t end;
+	bool asked = false;
 
-	for (size_t first = 0; first < list->len; first = end) {
-		int group = list->items[first].group;
-
-		for (end = first + 1; group >= 0 && end < list->len; end++)
-			if (list->items[end].group != group)
-				break;
-		if (group < 0 || group_fits(sys, list, first, end))
-			continue;
-		strbuf_reset(&names);
-		for (size_t i = first; i < end; i++) {
-			strbuf_printf(&names, "%s%s", i > first ? "," : "", list->items[i].name);
-			list->items[i].group = -1;
-			list->items[i].leader = true;
-		}
-		log_info(
-			"{%s}: more than the machine can count at once; each is sampled on its own",
-			strbuf_text(&names));
+	for (size_t i = 0; i < list->len; i++) {
+		asked |= list->items[i].counted && !list->items[i].along;
+		list->items[i].counted = false;
 	}
-	strbuf_fini(&names);
+	if (asked)
+		log_info("each event of a group is sampled: before Linux 6.12 samples cannot read "
+			 "a group that threads inherit (with -i or -a they can)");
 }
 
 static int nothing_left(const struct event_list *list, struct err *err)
@@ -354,7 +332,8 @@ static int nothing_left(const struct event_list *list, struct err *err)
 	return ERR_UNSUPPORTED;
 }
 
-int event_list_probe_on(const struct event_system *sys, struct event_list *list, struct err *err)
+int event_list_probe_on(const struct event_system *sys, struct event_list *list, bool reads,
+			struct err *err)
 {
 	struct change *changes = calloc(list->len + 1, sizeof(*changes));
 	size_t kept = 0;
@@ -362,6 +341,8 @@ int event_list_probe_on(const struct event_system *sys, struct event_list *list,
 
 	if (!changes)
 		return err_nomem(err);
+	if (!reads)
+		sample_members(list);
 	for (size_t i = 0; i < list->len && !ret; i++)
 		ret = probe_one(sys, &list->items[i], &changes[i], err);
 	if (ret < 0)
@@ -369,6 +350,7 @@ int event_list_probe_on(const struct event_system *sys, struct event_list *list,
 	for (size_t i = 0; i < list->len; i++)
 		if (changes[i].was_cycles && changes[i].fate == KEPT && has_twin(list, changes, i))
 			changes[i].fate = TWIN;
+	drop_idle(list, changes);
 	for (size_t i = 0; i < list->len; i++)
 		kept += changes[i].fate == KEPT;
 	if (!kept) {
@@ -381,13 +363,13 @@ int event_list_probe_on(const struct event_system *sys, struct event_list *list,
 		goto out;
 	remove_dropped(list, changes);
 	mend_groups(list);
-	split_groups(sys, list);
+	ret = event_fit_groups(sys, list, err);
 out:
 	free(changes);
 	return ret;
 }
 
-int event_list_probe(struct event_list *list, struct err *err)
+int event_list_probe(struct event_list *list, bool reads, struct err *err)
 {
-	return event_list_probe_on(&event_system_host, list, err);
+	return event_list_probe_on(&event_system_host, list, reads, err);
 }

@@ -138,6 +138,7 @@ static int add_total(struct grouping *g, const struct profile_cell *cell, uint32
 		return -1;
 	count->total += cell->period;
 	count->total_samples += cell->samples;
+	count->total_square += cell->square;
 	return 0;
 }
 
@@ -159,6 +160,7 @@ static int add_cell(struct grouping *g, size_t index, struct err *err)
 		return err_nomem(err);
 	count->self += cell->period;
 	count->self_samples += cell->samples;
+	count->self_square += cell->square;
 	do {
 		part = part_of_stack(g, stack);
 		if (g->seen[part] != index + 1 && add_total(g, cell, part))
@@ -168,6 +170,7 @@ static int add_cell(struct grouping *g, size_t index, struct err *err)
 	} while (stack && g->walks);
 	g->groups->view.period_total[cell->event] += cell->period;
 	g->groups->view.samples[cell->event] += cell->samples;
+	g->groups->view.square_total[cell->event] += cell->square;
 	return 0;
 }
 
@@ -259,7 +262,8 @@ int view_groups(struct view_groups **out, const struct profile *profile,
 	groups->view.events = events;
 	groups->view.period_total = calloc(events + 1, sizeof(uint64_t));
 	groups->view.samples = calloc(events + 1, sizeof(uint64_t));
-	if (!groups->view.period_total || !groups->view.samples)
+	groups->view.square_total = calloc(events + 1, sizeof(double));
+	if (!groups->view.period_total || !groups->view.samples || !groups->view.square_total)
 		rc = err_nomem(err);
 	if (!rc)
 		rc = make_parts(&g, err);
@@ -287,6 +291,7 @@ void view_groups_free(struct view_groups *groups)
 	free(groups->view.rows);
 	free(groups->view.period_total);
 	free(groups->view.samples);
+	free(groups->view.square_total);
 	free(groups->values);
 	free(groups->counts);
 	free(groups);

@@ -6,9 +6,12 @@
 #include "perfmap/frames.h"
 #include "perfmap/source.h"
 #include "process/process.h"
+#include "profile/account.h"
 #include "profile/chain.h"
 #include "profile/objects.h"
 #include "profile/pair.h"
+#include "profile/phase.h"
+#include "profile/spans.h"
 #include "ring/order.h"
 #include "ring/record.h"
 
@@ -32,6 +35,7 @@
  * recordings.
  */
 #define FINISHED_ROUND 68u /* PERF_RECORD_FINISHED_ROUND of linux tools/perf */
+#define ID_INDEX 69u	   /* PERF_RECORD_ID_INDEX, likewise */
 #define REPEATS (1u << 16)
 #define DISCARD_BYTES (1u << 20)
 
@@ -63,6 +67,7 @@ struct loader {
 	struct order *order;
 	struct chains *chains;
 	struct pairing pairing;
+	struct account account;
 
 	struct queued *queue; /* ring of queue_cap, a power of two */
 	uint64_t queue_start, queue_end, queue_cap;
@@ -79,6 +84,7 @@ struct loader {
 	} is_frames; /* by event: the walker's */
 	struct repeat *repeats;
 	uint64_t malformed;
+	struct spans phase, time; /* of the samples that are wanted */
 };
 
 /* Events may appear on the way in pipe mode. */
@@ -100,6 +106,8 @@ static int read_events(struct loader *l, struct err *err)
 		*is_frames = software && in->attr.config == PERF_COUNT_SW_BPF_OUTPUT;
 		event->sampled = !*is_frames &&
 				 !(software && in->attr.config == PERF_COUNT_SW_DUMMY);
+		event->attr = in->attr;
+		event->group = -1;
 		if (in->attr.freq)
 			event->frequency = (double)in->attr.sample_freq;
 		else
@@ -207,6 +215,12 @@ static int take_frames(struct loader *l, const struct record_sample *sample, uin
 	return rc == ERR_NOMEM ? rc : 0;
 }
 
+static bool is_wanted(const struct loader *l, uint64_t time)
+{
+	return (!l->options->phase || spans_contain(&l->phase, time)) &&
+	       (!l->options->time || spans_contain(&l->time, time));
+}
+
 /* Of what makes a sample's stack, but for the maps of its process. */
 static uint64_t hash_sample(const struct record_sample *sample, const struct perf_event_attr *attr,
 			    uint16_t misc, const void *python)
@@ -251,6 +265,8 @@ static int take_sample(struct loader *l, const struct perf_event_header *record,
 	if (!l->profile->events.items[event].sampled)
 		return 0;
 	frames = pairing_sample(&l->pairing, sample.id.cpu, sample.id.tid, sample.id.time);
+	if (!is_wanted(l, sample.id.time))
+		return 0;
 	if (frames.payload) {
 		queued.frames = frames.payload;
 		queued.position = frames.position;
@@ -278,6 +294,13 @@ static int take_lost(struct loader *l, const struct perf_event_header *record, u
 
 	pairing_lost(&l->pairing, id.has_cpu ? id.cpu : UINT32_MAX);
 	l->profile->summary.lost += record_lost(record);
+	return 0;
+}
+
+static int take_id_index(struct loader *l, const struct perf_event_header *record,
+			 uint64_t position, struct err *err)
+{
+	account_id_index(&l->account, record);
 	return 0;
 }
 
@@ -353,11 +376,22 @@ static int apply_exit(struct loader *l, const struct perf_event_header *record, 
 {
 	struct record_task task;
 
-	if (record_decode_task(record, &task))
-		process_exit(l->profile->processes, task.pid, task.tid);
-	else
+	if (!record_decode_task(record, &task)) {
 		l->malformed++;
-	return 0;
+		return 0;
+	}
+	process_exit(l->profile->processes, task.pid, task.tid);
+	return account_exit(&l->account, task.tid, err);
+}
+
+static int apply_throttle(struct loader *l, const struct perf_event_header *record, struct err *err)
+{
+	struct record_id origin = origin_of(l, record);
+	int rc = account_throttle(&l->account, record, &origin, err);
+
+	if (rc == ERR_CORRUPT)
+		l->malformed++;
+	return rc == ERR_CORRUPT ? 0 : rc;
 }
 
 /* The thread of a sample, with its process's generation; NULL when memory ran out. */
@@ -422,19 +456,11 @@ static int find_cell(struct loader *l, const struct chain_sample *in, uint32_t t
 	return 0;
 }
 
-static uint64_t period_of(const struct perf_event_attr *attr, const struct record_sample *sample)
-{
-	if (attr->sample_type & PERF_SAMPLE_PERIOD)
-		return sample->period;
-	return attr->freq ? 1 : attr->sample_period;
-}
-
 static int apply_sample(struct loader *l, const struct perf_event_header *record,
 			const struct queued *queued, struct err *err)
 {
 	const struct perf_event_attr *attr = &data_event(l->file, queued->event)->attr;
 	struct profile_summary *summary = &l->profile->summary;
-	struct profile_event *event = &l->profile->events.items[queued->event];
 	struct record_sample sample;
 	struct chain_sample in = {
 		.sample = &sample,
@@ -442,7 +468,6 @@ static int apply_sample(struct loader *l, const struct perf_event_header *record
 		.regs_mask = attr->sample_regs_user,
 	};
 	const struct task *task;
-	struct profile_cell *cell;
 	uint64_t epoch;
 	uint32_t id;
 	int rc;
@@ -462,12 +487,9 @@ static int apply_sample(struct loader *l, const struct perf_event_header *record
 	rc = find_cell(l, &in, task->thread, queued, &id, err);
 	if (rc < 0)
 		return rc;
-	sample.period = period_of(attr, &sample);
-	cell = keyed_at(&l->profile->cells, id);
-	cell->samples++;
-	cell->period += sample.period;
-	event->samples++;
-	event->period_total += sample.period;
+	rc = account_sample(&l->account, id, queued->event, &sample, err);
+	if (rc < 0)
+		return rc;
 	summary->samples++;
 	count_frames(summary, queued->frames);
 	if (sample.id.time && (!summary->first_time || sample.id.time < summary->first_time))
@@ -475,6 +497,7 @@ static int apply_sample(struct loader *l, const struct perf_event_header *record
 	if (sample.id.time > summary->last_time)
 		summary->last_time = sample.id.time;
 	if (l->options->on_sample) {
+		const struct profile_cell *cell = keyed_at(&l->profile->cells, id);
 		struct profile_sample out = {
 			.thread = cell->thread,
 			.event = cell->event,
@@ -501,10 +524,13 @@ static const struct handler {
 	[PERF_RECORD_COMM] = {take_sideband, apply_comm},
 	[PERF_RECORD_FORK] = {take_sideband, apply_fork},
 	[PERF_RECORD_EXIT] = {take_sideband, apply_exit},
+	[PERF_RECORD_THROTTLE] = {take_sideband, apply_throttle},
+	[PERF_RECORD_UNTHROTTLE] = {take_sideband, apply_throttle},
 	[PERF_RECORD_LOST] = {take_lost, NULL},
 	[PERF_RECORD_LOST_SAMPLES] = {take_lost, NULL},
 	[PERF_RECORD_SAMPLE] = {take_sample, NULL},
 	[FINISHED_ROUND] = {take_round, NULL},
+	[ID_INDEX] = {take_id_index, NULL},
 };
 
 static int deliver(const struct perf_event_header *record, uint64_t time, uint64_t position,
@@ -556,6 +582,11 @@ static int decode_symbols(struct loader *l, struct bytes section, struct err *er
 }
 
 /* A section that is broken is counted; what came before the break stays. */
+static int decode_phases(struct loader *l, struct bytes section, struct err *err)
+{
+	return phases_read(l->profile, section, err);
+}
+
 static int read_section(struct loader *l, enum data_section id,
 			int (*decode)(struct loader *l, struct bytes section, struct err *err),
 			struct err *err)
@@ -584,7 +615,26 @@ static int read_side_data(struct loader *l, struct err *err)
 		rc = read_section(l, DATA_SECTION_JITDUMP, decode_dumps, err);
 	if (rc >= 0)
 		rc = read_section(l, DATA_SECTION_SYMBOL, decode_symbols, err);
+	if (rc >= 0)
+		rc = read_section(l, DATA_SECTION_PHASE, decode_phases, err);
 	return rc < 0 ? rc : profile_read_meta(profile, l->file, err);
+}
+
+/* Which samples are wanted must be known before they come. */
+static int choose_times(struct loader *l, struct err *err)
+{
+	const struct data_info *info = data_info(l->file);
+	int rc = 0;
+
+	if (l->options->phase && data_is_pipe(l->file))
+		return err_set(err, ERR_UNSUPPORTED,
+			       "a stream tells its phases at its end: write it to a file first");
+	if (l->options->phase)
+		rc = phases_select(l->profile, l->options->phase, &l->phase, err);
+	if (rc >= 0 && l->options->time)
+		rc = spans_parse(&l->time, l->options->time, info->first_sample_time,
+				 info->last_sample_time, err);
+	return rc;
 }
 
 static int read_records(struct loader *l, struct err *err)
@@ -598,6 +648,7 @@ static int read_records(struct loader *l, struct err *err)
 		if (type >= sizeof(handlers) / sizeof(handlers[0]) || !handlers[type].take)
 			continue;
 		rc = read_events(l, err);
+		l->account.records += type < FINISHED_ROUND;
 		if (rc >= 0)
 			rc = handlers[type].take(l, record.header, record.position, err);
 		if (rc < 0)
@@ -647,11 +698,14 @@ static void loader_fini(struct loader *l)
 	order_free(l->order);
 	chains_free(l->chains);
 	pairing_fini(&l->pairing);
+	account_fini(&l->account);
 	free(l->queue);
 	map_fini(&l->tasks);
 	vec_fini(&l->task_list);
 	vec_fini(&l->is_frames);
 	free(l->repeats);
+	spans_fini(&l->phase);
+	spans_fini(&l->time);
 }
 
 static int load(struct loader *l, struct err *err)
@@ -661,6 +715,8 @@ static int load(struct loader *l, struct err *err)
 
 	if (rc >= 0 && !data_is_pipe(l->file))
 		rc = read_side_data(l, err);
+	if (rc >= 0)
+		rc = choose_times(l, err);
 	if (rc >= 0)
 		rc = read_records(l, err);
 	if (rc >= 0 && data_is_pipe(l->file))
@@ -678,7 +734,9 @@ static int load(struct loader *l, struct err *err)
 			return err_nomem(err);
 	}
 	rc = profile_resolve(l->profile, data_info(l->file), l->options->no_symbols, err);
-	return rc < 0 ? rc : profile_summarise(l->profile, err);
+	if (rc >= 0)
+		rc = profile_summarise(l->profile, err);
+	return rc < 0 ? rc : account_finish(&l->account, err);
 }
 
 int profile_load(struct profile **profile, struct data_file *file,
@@ -692,6 +750,7 @@ int profile_load(struct profile **profile, struct data_file *file,
 	l.profile = profile_new();
 	if (!l.profile)
 		return err_nomem(err);
+	account_init(&l.account, l.profile, file);
 	rc = load(&l, err);
 	loader_fini(&l);
 	if (rc < 0) {

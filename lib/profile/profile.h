@@ -68,12 +68,40 @@ struct profile_event {
 	bool sampled;  /* false: side-band and Python-frame events; views leave them out */
 	double frequency; /* Hz where attr.freq; 0 for a fixed period */
 	uint64_t period;
+	struct perf_event_attr attr;
+	/* Events that were read at the same samples have one number; the event of that number is
+	 * the one that was sampled, the others were counted along. -1: sampled on its own. */
+	int group;
+	/* What it counted in all: as the recorder read it (`exact`), else with what is missing from
+	 * period_total for lost samples and throttling, as far as that is known. */
+	double estimated_total;
+	uint64_t throttled;    /* how often */
+	uint64_t throttled_ns; /* how long, summed over CPUs */
+	/* How long it was enabled, and on a counter; 0 where that is not known. Counts of groups
+	 * are scaled up; estimated_total is in any case. */
+	uint64_t enabled_ns, running_ns;
+	double missed, exact_total; /* for estimated_total */
+	bool exact;
 };
+static inline bool profile_event_counted(const struct profile_event *event, uint32_t index)
+{
+	return event->group >= 0 && (uint32_t)event->group != index;
+}
 
 /* One cell: this thread, in this stack, sampled by this event. */
 struct profile_cell {
 	uint32_t thread, stack, event;
 	uint64_t samples, period;
+	double square; /* sum of the squares of what each sample counted for */
+};
+
+/* Of two events that were read at the same samples: the sum of the products of their counts. */
+struct profile_pair {
+	uint32_t a, b; /* events, a < b */
+};
+struct profile_product {
+	uint32_t thread, stack, pair;
+	double sum;
 };
 
 struct profile_summary {
@@ -92,6 +120,9 @@ struct profile_summary {
 	uint64_t malformed;		/* records left out because they break their layout */
 	uint64_t jit_skipped;		/* lines of perf maps and records of jitdumps, likewise */
 	uint64_t late;			/* out of time order */
+	uint64_t reads_dropped;		/* reads of groups that went backwards or make no sense */
+	uint64_t reads_idle;		/* or of a time in which the group had no counters */
+	uint64_t reads_throttled;	/* or of a time in which its leader was throttled */
 	uint64_t replaced_objects;	/* files that are another build here than was recorded */
 	uint64_t first_time, last_time; /* ns */
 	const char *loss;		/* what a broken file lost; NULL */
@@ -111,6 +142,14 @@ struct profile_incomplete {
 	uint64_t samples;
 };
 
+/* A span of time that the program named while it was recorded (--control); a moment where begin and
+ * end are the same. CLOCK_MONOTONIC in ns, as samples. */
+struct profile_phase {
+	uint32_t name; /* string */
+	uint32_t pid, tid;
+	uint64_t begin, end;
+};
+
 struct profile;
 
 /* Called for every sample in order of time while loading, for `script`. */
@@ -127,6 +166,9 @@ struct profile_options {
 	void *ctx;
 	bool no_symbols; /* counting only */
 	bool no_inline;	 /* functions that the compiler inlined are a part of their callers */
+	/* Only samples of these times are loaded: within phases of that name, within perf's --time
+	 * (see spans_parse()). NULL: all. ERR_NOT_FOUND where no phase has the name. */
+	const char *phase, *time;
 };
 
 int profile_load(struct profile **profile, struct data_file *file,
@@ -142,8 +184,12 @@ size_t profile_function_count(const struct profile *profile);
 size_t profile_frame_count(const struct profile *profile);
 size_t profile_stack_count(const struct profile *profile);
 size_t profile_cell_count(const struct profile *profile);
+size_t profile_pair_count(const struct profile *profile);
+size_t profile_product_count(const struct profile *profile);
+size_t profile_phase_count(const struct profile *profile);
 size_t profile_incomplete_count(const struct profile *profile); /* most samples first */
 const struct profile_incomplete *profile_incomplete(const struct profile *profile, size_t row);
+const struct profile_phase *profile_phase(const struct profile *profile, size_t phase); /* by begin */
 const struct profile_event *profile_event(const struct profile *profile, uint32_t event);
 const struct profile_thread *profile_thread(const struct profile *profile, uint32_t thread);
 const struct profile_function *profile_function(const struct profile *profile, uint32_t function);
@@ -153,6 +199,8 @@ uint64_t profile_function_start(const struct profile *profile, uint32_t function
 const struct profile_frame *profile_frame(const struct profile *profile, uint32_t frame);
 const struct profile_stack *profile_stack(const struct profile *profile, uint32_t stack);
 const struct profile_cell *profile_cell(const struct profile *profile, size_t cell);
+const struct profile_pair *profile_pair(const struct profile *profile, size_t pair);
+const struct profile_product *profile_product(const struct profile *profile, size_t product);
 
 /* The recorded text of a Python source file; see perfmap/source.h. */
 struct source;

@@ -33,6 +33,8 @@ struct profile *profile_new(void)
 	keyed_init(&profile->frames, sizeof(struct frame_item), sizeof(struct frame_key));
 	keyed_init_hash(&profile->cells, sizeof(struct profile_cell), 3 * sizeof(uint32_t),
 			hash_cell);
+	keyed_init(&profile->pairs, sizeof(struct profile_pair), sizeof(struct profile_pair));
+	keyed_init(&profile->products, sizeof(struct profile_product), 3 * sizeof(uint32_t));
 	keyed_init(&profile->codes_seen, sizeof(struct code_key), sizeof(struct code_key));
 	profile->processes = process_table_new();
 	profile->codes = py_codes_new(&profile->strings);
@@ -78,7 +80,10 @@ void profile_free(struct profile *profile)
 	process_table_free(profile->processes);
 	vec_fini(&profile->events);
 	vec_fini(&profile->incomplete);
+	vec_fini(&profile->phases);
 	keyed_fini(&profile->codes_seen);
+	keyed_fini(&profile->products);
+	keyed_fini(&profile->pairs);
 	keyed_fini(&profile->cells);
 	stacks_fini(&profile->stacks);
 	keyed_fini(&profile->frames);
@@ -108,6 +113,20 @@ uint32_t profile_add_cell(struct profile *profile, uint32_t thread, uint32_t sta
 	uint32_t key[] = {thread, stack, event};
 
 	return keyed_add(&profile->cells, key, NULL);
+}
+
+bool profile_add_product(struct profile *profile, uint32_t thread, uint32_t stack, uint32_t a,
+			 uint32_t b, double sum)
+{
+	struct profile_pair pair = {a < b ? a : b, a < b ? b : a};
+	uint32_t key[] = {thread, stack, keyed_add(&profile->pairs, &pair, NULL)}, id;
+
+	if (key[2] == KEYED_NONE)
+		return false;
+	id = keyed_add(&profile->products, key, NULL);
+	if (id != KEYED_NONE)
+		((struct profile_product *)keyed_at(&profile->products, id))->sum += sum;
+	return id != KEYED_NONE;
 }
 
 uint32_t profile_add_function(struct profile *profile, const struct function_item *key,
@@ -239,6 +258,26 @@ const struct profile_stack *profile_stack(const struct profile *profile, uint32_
 const struct profile_cell *profile_cell(const struct profile *profile, size_t cell)
 {
 	return keyed_at(&profile->cells, (uint32_t)cell);
+}
+
+size_t profile_pair_count(const struct profile *profile)
+{
+	return profile->pairs.count;
+}
+
+size_t profile_product_count(const struct profile *profile)
+{
+	return profile->products.count;
+}
+
+const struct profile_pair *profile_pair(const struct profile *profile, size_t pair)
+{
+	return keyed_at(&profile->pairs, (uint32_t)pair);
+}
+
+const struct profile_product *profile_product(const struct profile *profile, size_t product)
+{
+	return keyed_at(&profile->products, (uint32_t)product);
 }
 
 const struct source *profile_source(const struct profile *profile, uint32_t file)

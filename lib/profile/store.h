@@ -65,11 +65,16 @@ struct profile {
 	struct keyed frames;	/* struct frame_item */
 	struct stacks stacks;
 	struct keyed cells;	 /* struct profile_cell */
+	struct keyed pairs;	 /* struct profile_pair */
+	struct keyed products;	 /* struct profile_product */
 	struct keyed codes_seen; /* struct code_key */
 	struct {
 		VEC_OF(struct profile_event)
 	} events;
 	struct profile_summary summary;
+	struct {
+		VEC_OF(struct profile_phase)
+	} phases;
 	struct process_table *processes;
 	struct py_codes *codes;
 	struct sources *sources;
@@ -93,6 +98,9 @@ uint32_t profile_add_thread(struct profile *profile, uint32_t pid, uint32_t tid,
 uint32_t profile_add_frame(struct profile *profile, enum frame_origin origin, uint32_t owner,
 			   uint64_t addr);
 uint32_t profile_add_cell(struct profile *profile, uint32_t thread, uint32_t stack, uint32_t event);
+/* Adds to the product of two events; false when memory ran out. */
+bool profile_add_product(struct profile *profile, uint32_t thread, uint32_t stack, uint32_t a,
+			 uint32_t b, double sum);
 
 /* `size` is kept when the function is new. Text ids may be INTERN_NONE: then memory ran out. */
 uint32_t profile_add_function(struct profile *profile, const struct function_item *key,

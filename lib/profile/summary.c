@@ -96,6 +96,33 @@ static int by_samples(const void *a, const void *b)
 	return (x->samples < y->samples) - (x->samples > y->samples);
 }
 
+/* What the kernel counted in all; a group's events ran as long as their counters did. */
+static void read_counts(struct profile *profile, const json_t *counts)
+{
+	const json_t *row;
+	size_t i;
+
+	json_array_foreach(counts, i, row)
+	{
+		json_int_t index = json_integer_value(json_object_get(row, "event"));
+		uint64_t enabled = count_of(row, "enabled_ns"),
+			 running = count_of(row, "running_ns");
+		struct profile_event *event;
+
+		if (index < 0 || (uint64_t)index >= profile->events.len ||
+		    !json_is_integer(json_object_get(row, "event")) || (enabled && !running))
+			continue;
+		event = &profile->events.items[index];
+		event->exact = true;
+		event->exact_total = (double)count_of(row, "value");
+		if (!running)
+			continue;
+		event->exact_total *= (double)enabled / (double)running;
+		event->enabled_ns = enabled;
+		event->running_ns = running;
+	}
+}
+
 static int read_json(struct profile *profile, struct bytes text, struct err *err)
 {
 	struct profile_summary *summary = &profile->summary;
@@ -124,6 +151,7 @@ static int read_json(struct profile *profile, struct bytes text, struct err *err
 			json_object_get(meta, "not_stopped"));
 	if (rc == 0)
 		rc = read_stacks(profile, json_object_get(meta, "stacks"), err);
+	read_counts(profile, json_object_get(meta, "counts"));
 	lost = json_integer_value(json_object_get(meta, "lost"));
 	if (lost > 0)
 		profile->meta_lost = (uint64_t)lost;

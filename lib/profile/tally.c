@@ -9,6 +9,7 @@
 
 struct sum {
 	uint64_t period, samples;
+	double square;
 };
 
 struct work {
@@ -99,6 +100,7 @@ static void sum_cells(const struct tally *tally, struct work *work, uint32_t eve
 	const struct profile *profile = tally->profile;
 	size_t cells = profile_cell_count(profile);
 	uint64_t period = 0, samples = 0;
+	double square = 0;
 
 	memset(work->sums, 0, profile_stack_count(profile) * sizeof(*work->sums));
 	for (size_t i = 0; i < cells; i++) {
@@ -108,13 +110,17 @@ static void sum_cells(const struct tally *tally, struct work *work, uint32_t eve
 			continue;
 		work->sums[cell->stack].period += cell->period;
 		work->sums[cell->stack].samples += cell->samples;
+		work->sums[cell->stack].square += cell->square;
 		period += cell->period;
 		samples += cell->samples;
+		square += cell->square;
 	}
 	if (tally->period_total)
 		tally->period_total[event] = period;
 	if (tally->samples)
 		tally->samples[event] = samples;
+	if (tally->square_total)
+		tally->square_total[event] = square;
 }
 
 static void count_event(const struct tally *tally, struct work *work, uint32_t event)
@@ -134,9 +140,12 @@ static void count_event(const struct tally *tally, struct work *work, uint32_t e
 		if (self != ROW_NONE) {
 			counts[self * events].self += sum->period;
 			counts[self * events].self_samples += sum->samples;
+			counts[self * events].self_square += sum->square;
 		}
-		if (split != ROW_NONE)
+		if (split != ROW_NONE) {
 			counts[split * events].split[work->leaf_kind[i]] += sum->period;
+			counts[split * events].split_square[work->leaf_kind[i]] += sum->square;
+		}
 	}
 	if (!tally->total_row)
 		return;
@@ -148,11 +157,40 @@ static void count_event(const struct tally *tally, struct work *work, uint32_t e
 		if (row != ROW_NONE && work->outermost[i]) {
 			counts[row * events].total += sum->period;
 			counts[row * events].total_samples += sum->samples;
+			counts[row * events].total_square += sum->square;
 		}
 		if (i) {
 			up->period += sum->period;
 			up->samples += sum->samples;
+			up->square += sum->square;
 		}
+	}
+}
+
+/* The same for the products of a pair of events, which have nothing but a sum. */
+static void count_pair(const struct tally *tally, struct work *work, uint32_t pair)
+{
+	const struct profile *profile = tally->profile;
+	size_t pairs = profile_pair_count(profile), products = profile_product_count(profile);
+	struct view_product *out = tally->products + pair;
+
+	memset(work->sums, 0, profile_stack_count(profile) * sizeof(*work->sums));
+	for (size_t i = 0; i < products; i++) {
+		const struct profile_product *product = profile_product(profile, i);
+
+		if (product->pair == pair &&
+		    view_matches(work->matcher, product->thread, product->stack))
+			work->sums[product->stack].square += product->sum;
+	}
+	for (uint32_t i = 1; tally->self_row && i < profile_stack_count(profile); i++)
+		if (tally->self_row[i] != ROW_NONE)
+			out[tally->self_row[i] * pairs].self += work->sums[i].square;
+	for (uint32_t i = (uint32_t)profile_stack_count(profile); tally->total_row && i-- > 1;) {
+		uint32_t row = tally->total_row[i];
+
+		if (row != ROW_NONE && work->outermost[i])
+			out[row * pairs].total += work->sums[i].square;
+		work->sums[profile_stack(profile, i)->parent].square += work->sums[i].square;
 	}
 }
 
@@ -168,6 +206,9 @@ int tally_run(const struct tally *tally, struct err *err)
 		sum_cells(tally, &work, event);
 		count_event(tally, &work, event);
 	}
+	for (uint32_t i = 0; rc == 0 && tally->products && i < profile_pair_count(tally->profile);
+	     i++)
+		count_pair(tally, &work, i);
 	work_fini(&work);
 	return rc < 0 ? err_nomem(err) : 0;
 }

@@ -25,6 +25,8 @@ struct tally {
 	uint32_t rows;
 	struct view_count *counts;	  /* rows * events, zeroed by the caller */
 	uint64_t *period_total, *samples; /* per event; may be NULL */
+	double *square_total;		  /* likewise */
+	struct view_product *products;	  /* rows * pairs, zeroed by the caller; may be NULL */
 };
 
 int tally_run(const struct tally *tally, struct err *err);

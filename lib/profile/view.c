@@ -97,6 +97,8 @@ static struct view_count *tally(struct numbering *n, const struct view_filter *f
 		.counts = counts,
 		.period_total = view ? view->period_total : NULL,
 		.samples = view ? view->samples : NULL,
+		.square_total = view ? view->square_total : NULL,
+		.products = view ? view->products : NULL,
 	};
 
 	if (!counts) {
@@ -204,15 +206,18 @@ static int make_view(struct view **out, struct numbering *n, const struct view_f
 	size_t events = profile_event_count(n->profile);
 	struct sort_context sort = {n->profile, sort_event};
 	struct view *view = calloc(1, sizeof(*view));
-	struct view_count *counts, *kept;
-	size_t at = 0;
+	struct view_count *counts = NULL, *kept;
+	size_t at = 0, pairs = profile_pair_count(n->profile);
 
 	if (!view)
 		return err_nomem(err);
 	view->events = events;
 	view->period_total = calloc(events + 1, sizeof(uint64_t));
 	view->samples = calloc(events + 1, sizeof(uint64_t));
-	counts = view->period_total && view->samples ? tally(n, filter, view, err) : NULL;
+	view->square_total = calloc(events + 1, sizeof(double));
+	view->products = calloc(n->ids.len * pairs + 1, sizeof(*view->products));
+	if (view->period_total && view->samples && view->square_total && view->products)
+		counts = tally(n, filter, view, err);
 	if (counts)
 		view->rows = table_new(n, counts, sizeof(*view->rows), &view->count, &kept);
 	if (!view->rows) {
@@ -228,6 +233,7 @@ static int make_view(struct view **out, struct numbering *n, const struct view_f
 			.function = n->ids.items[i].function,
 			.line = n->ids.items[i].line,
 			.counts = kept + at * events,
+			.products = view->products + i * pairs,
 		};
 		at++;
 	}
@@ -245,6 +251,8 @@ void view_free(struct view *view)
 	free(view->rows);
 	free(view->period_total);
 	free(view->samples);
+	free(view->square_total);
+	free(view->products);
 	free(view);
 }
 

@@ -27,12 +27,21 @@ struct view_count {
 	/* Period of the samples in which this is the innermost Python frame, by the leaf's kind
 	 * (for Python functions and lines; by enum frame_kind). */
 	uint64_t split[3];
+	/* Sums of the squares of what each sample counted for, of the same samples as above: see
+	 * profile/estimate.h. */
+	double self_square, total_square, split_square[3];
+};
+
+/* Sums of the products of two events' counts, of samples that read both. */
+struct view_product {
+	double self, total;
 };
 
 struct view_row {
 	uint32_t function;
-	uint32_t line;		   /* of the function table: 0 */
-	struct view_count *counts; /* one per event of the profile */
+	uint32_t line;			     /* of the function table: 0 */
+	struct view_count *counts;	     /* one per event of the profile */
+	const struct view_product *products; /* one per pair of the profile */
 };
 
 /* Where native functions called directly from a Python line spent time. */
@@ -48,7 +57,9 @@ struct view {
 	size_t count;
 	uint64_t *period_total; /* per event, after the filter */
 	uint64_t *samples;
+	double *square_total;
 	size_t events;
+	struct view_product *products; /* the rows' */
 };
 
 enum view_sort { VIEW_BY_SELF, VIEW_BY_TOTAL };

@@ -13,6 +13,9 @@ static void common(struct perf_event_attr *attr)
 	attr->size = ATTR_SIZE;
 	attr->sample_id_all = 1;
 	attr->use_clockid = 1;
+	/* perf before 6 wants it to be the same for all events of a file. */
+	attr->read_format = PERF_FORMAT_GROUP | PERF_FORMAT_ID | PERF_FORMAT_TOTAL_TIME_ENABLED |
+			    PERF_FORMAT_TOTAL_TIME_RUNNING;
 	attr->clockid = CLOCK_MONOTONIC;
 	attr->sample_type |= PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_TID | PERF_SAMPLE_TIME |
 			     PERF_SAMPLE_CPU;
@@ -52,13 +55,25 @@ void attr_sampled(struct perf_event_attr *attr, const struct event_spec *spec,
 	attr->enable_on_exec = spec->leader && kind == RECORDER_COMMAND && options->delay_ms == 0;
 }
 
+void attr_reads_group(struct perf_event_attr *attr)
+{
+	attr->sample_type |= PERF_SAMPLE_READ;
+}
+
+void attr_counted(struct perf_event_attr *attr)
+{
+	attr_reads_group(attr);
+	attr->freq = 0;
+	attr->sample_period = 0;
+}
+
 void attr_stopping(struct perf_event_attr *attr, uint64_t cookie)
 {
 	attr->inherit = 0;
 	attr->enable_on_exec = 0;
 	if (is_tracepoint(attr))
 		return;
-	attr->sigtrap = 1;
+	attr->sigtrap = attr->sample_period > 0;
 	attr->remove_on_exec = 1; /* the kernel insists: another program is not to get the signal */
 	attr->sig_data = cookie;
 }

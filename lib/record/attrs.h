@@ -17,6 +17,10 @@ struct native;
 void attr_sampled(struct perf_event_attr *attr, const struct event_spec *spec,
 		  const struct recorder_options *options, enum recorder_target_kind kind,
 		  const struct native *native);
+/* Makes a leader one whose samples read its group, and a member one that has no samples of its own,
+ * with the layout of its leader's, as perf has it (lib/data/FORMAT.md, "Groups that are read"). */
+void attr_reads_group(struct perf_event_attr *attr);
+void attr_counted(struct perf_event_attr *attr);
 /* Makes an event that is sampled one that stops its thread at each sample: it is that thread's
  * alone, and off. (Tracepoints do not stop.) */
 void attr_stopping(struct perf_event_attr *attr, uint64_t cookie);

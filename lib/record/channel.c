@@ -148,6 +148,10 @@ static int make_events(struct channels *channels, struct err *err)
 			if (list->items[i].leader)
 				leader = (int)i;
 			event->leader = leader;
+			if (list->items[i].counted) {
+				attr_counted(&event->attr);
+				attr_reads_group(&channels->events[leader].attr);
+			}
 		} else if (i == list->len) {
 			event->name = SIDEBAND_NAME;
 			attr_sideband(&event->attr, kind);
@@ -162,6 +166,12 @@ static int make_events(struct channels *channels, struct err *err)
 static bool is_tracepoint(const struct data_event *event)
 {
 	return event->attr.type == PERF_TYPE_TRACEPOINT;
+}
+
+/* Members that a leader's samples read have none. */
+static bool writes_samples(const struct data_event *event)
+{
+	return event->attr.sample_period > 0; /* or sample_freq */
 }
 
 /* Opens one event, sends its records to a ring of the channel, keeps its fd and id. ERR_NOT_FOUND
@@ -191,7 +201,7 @@ static int open_event(struct channels *channels, const struct channel *channel, 
 	}
 	*slot = (struct channel_event){.fd = *fd, .event = (uint32_t)index};
 	ret = redirect(*fd, sampled ? channel->samples_fd : channel->sideband_fd, err);
-	if (!ret && sampled && !is_tracepoint(event))
+	if (!ret && sampled && writes_samples(event) && !is_tracepoint(event))
 		ret = pythons_attach(channels->pythons, *fd, false, err);
 	return ret ? ret : add_id(channels, index, *fd, &slot->id, err);
 }

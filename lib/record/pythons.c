@@ -648,25 +648,23 @@ static void read_sources(struct pythons *pythons, struct sources *sources)
 	}
 }
 
-static int store_sources(struct pythons *pythons, struct data_writer *writer, struct err *err)
+static int store_sources(struct pythons *pythons, struct sources *sources,
+			 struct data_writer *writer, struct err *err)
 {
-	struct sources *sources = sources_new();
 	struct strbuf section = {0};
 	int ret;
 
-	if (!sources)
-		return err_nomem(err);
 	read_sources(pythons, sources);
 	ret = sources_encode(sources, &section);
 	if (!ret && section.len)
 		ret = data_writer_section(writer, DATA_SECTION_SOURCE, section.buf, section.len,
 					  err);
-	sources_free(sources);
 	strbuf_fini(&section);
 	return ret;
 }
 
-int pythons_store(struct pythons *pythons, struct data_writer *writer, struct err *err)
+int pythons_store(struct pythons *pythons, struct sources *sources, struct data_writer *writer,
+		  struct err *err)
 {
 	struct strbuf section = {0};
 	int ret = 0;
@@ -683,7 +681,7 @@ int pythons_store(struct pythons *pythons, struct data_writer *writer, struct er
 	if (!ret)
 		ret = jits_store(&pythons->jits, writer, err);
 	if (!ret)
-		ret = store_sources(pythons, writer, err);
+		ret = store_sources(pythons, sources, writer, err);
 	return ret;
 }
 

@@ -79,7 +79,8 @@ int pythons_request_fd(const struct pythons *pythons);
 void pythons_requests(struct pythons *pythons);
 
 /* The private sections; called once, at the end. */
-int pythons_store(struct pythons *pythons, struct data_writer *writer, struct err *err);
+int pythons_store(struct pythons *pythons, struct sources *sources, struct data_writer *writer,
+		  struct err *err);
 void pythons_stats(const struct pythons *pythons, struct pythons_stats *stats);
 /* Calls back for each distinct interpreter: "3.12.1" and the path of its runtime. */
 void pythons_each(const struct pythons *pythons,

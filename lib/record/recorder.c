@@ -11,6 +11,7 @@
 #include "record/kernel.h"
 #include "record/meta.h"
 #include "record/native.h"
+#include "record/phases.h"
 #include "record/pythons.h"
 #include "record/target.h"
 #include "ring/record.h"
@@ -136,6 +137,13 @@ int recorder_new(struct recorder **result, const struct recorder_options *option
 const char *recorder_environment(const struct recorder *recorder)
 {
 	return recorder->engine == RECORDER_PYTHON_TRAMPOLINE ? "PYTHONPERFSUPPORT=1" : NULL;
+}
+
+/* Only events that are inherited need a kernel that can. */
+bool recorder_reads_groups(const struct recorder *recorder, const struct recorder_target *target)
+{
+	return target->kind == RECORDER_CPUS || recorder->options->no_inherit ||
+	       pythons_open_events(recorder->pythons) || event_reads_inherited();
 }
 
 static int watch(struct recorder *recorder, int fd, enum source_kind kind, size_t channel,
@@ -668,12 +676,18 @@ static int read_round(struct recorder *recorder, struct err *err)
 /* A command's exec starts its events; -D and running targets are started here. */
 static int start_counting(struct recorder *recorder, struct err *err)
 {
-	recorder->enable_ns = recorder->options->delay_ms
-				      ? now_ns() + (uint64_t)recorder->options->delay_ms * 1000000
-				      : 0;
-	if (recorder->enable_ns || recorder->target->kind == RECORDER_COMMAND)
+	int delay_ms = recorder->options->delay_ms;
+
+	recorder->enable_ns = delay_ms > 0 ? now_ns() + (uint64_t)delay_ms * 1000000 : 0;
+	if (delay_ms || recorder->target->kind == RECORDER_COMMAND)
 		return 0;
 	return channels_enable(&recorder->channels, true, err);
+}
+
+int recorder_enable(struct recorder *recorder, bool on, struct err *err)
+{
+	recorder->enable_ns = 0;
+	return channels_enable(&recorder->channels, on, err);
 }
 
 /* -D: counting starts when the delay is over. */
@@ -681,8 +695,7 @@ static int enable_when_due(struct recorder *recorder, struct err *err)
 {
 	if (!recorder->enable_ns || now_ns() < recorder->enable_ns)
 		return 0;
-	recorder->enable_ns = 0;
-	return channels_enable(&recorder->channels, true, err);
+	return recorder_enable(recorder, true, err);
 }
 
 static int wait_ms(const struct recorder *recorder)
@@ -742,13 +755,16 @@ static int store_all(struct recorder *recorder, int exit_status, struct err *err
 	int ret = kernel_store_build_id(recorder->writer, err);
 
 	if (!ret)
-		ret = pythons_store(recorder->pythons, recorder->writer, err);
+		ret = pythons_store(recorder->pythons, recorder->options->sources, recorder->writer,
+				    err);
 	if (!ret)
 		ret = hits_store(recorder->hits, recorder->writer, err);
 	if (!ret)
 		ret = meta_store(recorder->writer, recorder->options, &recorder->result,
 				 recorder->pythons, recorder->engine, recorder->native, exit_status,
 				 err);
+	if (!ret)
+		ret = phases_store(recorder->options->phases, recorder->writer, err);
 	return ret;
 }
 

@@ -43,6 +43,9 @@ enum recorder_chain {
 #define RECORDER_STACK_BYTES 16384u
 #define RECORDER_STACK_BYTES_MAX 65528u
 
+struct phases;
+struct sources;
+
 /* What is recorded. All but a command runs already: see target.h. */
 enum recorder_target_kind {
 	RECORDER_COMMAND,   /* one held child, counted from its exec on */
@@ -70,7 +73,7 @@ struct recorder_target {
 };
 
 struct recorder_options {
-	const struct event_list *events; /* probed; borrowed while open */
+	const struct event_list *events; /* probed before recorder_open(); borrowed while open */
 	uint64_t frequency;		 /* Hz; 0 when `period` is given */
 	uint64_t period;		 /* events per sample */
 	bool rate_given;		 /* by the user: then tracepoints are sampled at it, too */
@@ -80,11 +83,14 @@ struct recorder_options {
 	bool no_inherit;      /* the tasks alone, not what they create */
 	size_t pages;	/* per CPU, a power of two; 0: the default, less where mlock forbids */
 	int zstd_level; /* 0: no compression */
-	int delay_ms;	/* counting starts that long after exec or recorder_run(); 0: at once */
+	int delay_ms;	/* counting starts that long after exec or recorder_run(); 0: at once;
+			   negative: when recorder_enable() says so */
 	enum recorder_python python;
 	const char *path;
-	const char *const *command; /* argv of a child, NULL-terminated, or NULL: for the file */
-	const char *const *argv;    /* of pyperf itself, likewise */
+	const char *const *command;  /* argv of a child, NULL-terminated, or NULL: for the file */
+	const char *const *argv;     /* of pyperf itself, likewise */
+	const struct phases *phases; /* what the target named until the end */
+	struct sources *sources;     /* texts that it gave; those of files are added */
 };
 
 struct recorder_result {
@@ -115,6 +121,8 @@ int recorder_new(struct recorder **recorder, const struct recorder_options *opti
 		 const struct recorder_target *target, struct err *err);
 /* What the target needs in its environment ("NAME=VALUE"), or NULL. */
 const char *recorder_environment(const struct recorder *recorder);
+/* Can samples read the group of their event? What event_list_probe() is to know. */
+bool recorder_reads_groups(const struct recorder *recorder, const struct recorder_target *target);
 /* Opens events, rings and the file (an older one becomes PATH.old). `target` is borrowed until
  * recorder_free(). */
 int recorder_open(struct recorder *recorder, const struct recorder_target *target, struct err *err);
@@ -122,6 +130,8 @@ int recorder_open(struct recorder *recorder, const struct recorder_target *targe
  * end of all tasks of a target that is no command. */
 int recorder_run(struct recorder *recorder, int wake_fd, bool (*on_wake)(void *ctx), void *ctx,
 		 struct err *err);
+/* Starts or stops counting, within recorder_run(). */
+int recorder_enable(struct recorder *recorder, bool on, struct err *err);
 /* Reads what is left and completes the file, whatever happened before. `exit_status` is the
  * target's as the shell has it, or -1. */
 int recorder_close(struct recorder *recorder, int exit_status, struct recorder_result *result,

@@ -23,6 +23,7 @@ PYPERF = BUILD / "pyperf"
 WORKLOADS = TOP / "tests/workloads"
 SUPPORTED = [(3, minor) for minor in range(6, 16)]
 LONG = bool(os.environ.get("PYPERF_TEST_ALL"))
+SANITIZED = "san-" in str(BUILD)
 
 
 class Skip(Exception):
@@ -52,8 +53,8 @@ class Python(str):
 
 def asked(command):
     """(version, implementation, path) as an interpreter answers, or None."""
-    ask = "import sys, platform; print(platform.python_version(), sys.implementation.name, sys.executable)"
-    answer = subprocess.run([command, "-c", ask], capture_output=True, text=True)
+    ask = "import sys; print(sys.version.split()[0], sys.implementation.name, sys.executable)"
+    answer = subprocess.run([command, "-S", "-E", "-c", ask], capture_output=True, text=True)
     return answer.stdout.rstrip("\n").split(" ", 2) if answer.returncode == 0 else None
 
 
@@ -119,11 +120,26 @@ def rooted_pythons():
         yield build, python
 
 
+def is_script(path):
+    with open(path, "rb") as file:
+        return file.read(2) == b"#!"
+
+
+def distinct(paths):
+    """One path of each program; scripts that start another one of a version are none."""
+    seen = set()
+    for path in paths:
+        if os.access(path, os.X_OK) and os.path.realpath(path) not in seen:
+            seen.add(os.path.realpath(path))
+            if path.endswith("/python3") or not is_script(path):
+                yield path
+
+
 def find_pythons():
     """{"3.12.1": Python} of the CPythons here that pyperf supports, one a version and build."""
     found = {}
-    for path in own_pythons():
-        answer = os.access(path, os.X_OK) and asked(path)
+    for path in distinct(own_pythons()):
+        answer = asked(path)
         if answer and answer[1] == "cpython" and supported(answer[0]):
             python = Python(answer[2])
             python.inside = answer[2]

@@ -1,6 +1,5 @@
 #!/usr/bin/env python3
 """record attaches to what runs: processes, threads, CPUs, users; and leaves it as it was."""
-import json
 import os
 import pathlib
 import re
@@ -12,40 +11,8 @@ import sys
 import time
 
 import live
+from attached import Attached, PROGRAM, Program, Running
 from live import check
-
-# Says "ready", then does what the lines of its input say: "late" starts a thread, "end" tells its
-# account and exits. Threads run hot() three times as long as cold(), by their own CPU time.
-PROGRAM = """
-import json, random, sys, threading, time
-account = {"hot": 0.0, "cold": 0.0, "late": 0.0}
-def hot(seconds):
-    begin = now = time.thread_time()
-    while now < begin + seconds: now = time.thread_time()
-    account["hot"] += now - begin
-def cold(seconds):
-    begin = now = time.thread_time()
-    while now < begin + seconds: now = time.thread_time()
-    account["cold"] += now - begin
-def late(seconds):
-    begin = now = time.thread_time()
-    while now < begin + seconds: now = time.thread_time()
-    account["late"] += now - begin
-def early_thread():
-    while True:
-        hot(random.uniform(0.003, 0.009))
-        cold(random.uniform(0.001, 0.003))
-def late_thread():
-    while True: late(0.005)
-sys.setswitchinterval(0.001)
-for i in range(int(sys.argv[1])): threading.Thread(target=early_thread, daemon=True).start()
-print("ready", flush=True)
-for line in sys.stdin:
-    if line == "late\\n": threading.Thread(target=late_thread, daemon=True).start()
-    if line == "end\\n": break
-print(json.dumps(account), flush=True)
-import os; os._exit(7)
-"""
 
 # Threads that live for a moment and leave their place to another, until a line comes: then those
 # that are there stay, and run.
@@ -62,80 +29,6 @@ input()
 stop.set()
 time.sleep(1000)
 """
-
-
-class Program:
-    """A program that was there before pyperf."""
-
-    def __init__(self, python, text=PROGRAM, *arguments):
-        self.process = subprocess.Popen(
-            [python, "-c", text, *map(str, arguments)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-        )
-        check(self.process.stdout.readline() == "ready\n", "the program did not start")
-        self.pid = self.process.pid
-
-    def tell(self, word):
-        self.process.stdin.write(word + "\n")
-        self.process.stdin.flush()
-
-    def end(self):
-        """Its account; fails where it was disturbed."""
-        self.tell("end")
-        out, _ = self.process.communicate(timeout=20)
-        check(self.process.returncode == 7, "the program ended with", self.process.returncode)
-        return json.loads(out)
-
-    def cpu_time(self):
-        """Seconds on a CPU, of all its threads and those that ended."""
-        fields = pathlib.Path(f"/proc/{self.pid}/stat").read_text().rsplit(")", 1)[1].split()
-        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        if self.process.poll() is None:
-            self.process.kill()
-        self.process.wait()
-        self.process.stdin.close()
-        self.process.stdout.close()
-
-
-class Attached(live.Recording):
-    """A recording of options alone, which are to end it."""
-
-    def __init__(self, *options, status=0):
-        self.folder = live.scratch_folder()
-        self.path = pathlib.Path(self.folder.name, "perf.data")
-        self.ran = live.pyperf("record", "-e", "cpu-clock", "-o", self.path, *options)
-        check(self.ran.returncode == status, "record ended with", self.ran.returncode, self.ran.stderr)
-
-
-class Running(Attached):
-    """One that goes on until end()."""
-
-    def __init__(self, *options):
-        self.folder = live.scratch_folder()
-        self.path = pathlib.Path(self.folder.name, "perf.data")
-        self.process = subprocess.Popen(
-            [live.PYPERF, "record", "-e", "cpu-clock", "-o", self.path, *map(str, options)],
-            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-        )
-        end = time.monotonic() + 10
-        while not self.path.exists():
-            check(self.process.poll() is None, "record ended:", self.process.communicate() if self.process.poll() is not None else "")
-            check(time.monotonic() < end, "record did not begin")
-            time.sleep(0.01)
-
-    def end(self, number=signal.SIGINT, status=0):
-        if number:
-            self.process.send_signal(number)
-        try:
-            _, self.err = self.process.communicate(timeout=20)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            raise live.Failed("record did not end")
-        check(self.process.returncode == status, "record ended with", self.process.returncode, self.err)
 
 
 # "python3  4711/4712  [001]  7028.659459:    1001001 cpu-clock: "

@@ -37,12 +37,23 @@ def started(folder, *options, program=FOREVER, **kwargs):
         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **kwargs,
     )
     check(process.stdout.readline() == "ready\n", "the program did not start")
-    time.sleep(0.3)
+    end = time.monotonic() + 60
+    while cpu_seconds(process.pid) < 0.3 and time.monotonic() < end:
+        time.sleep(0.02)
     return process
 
 
 def children(pid):
     return pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+
+
+def cpu_seconds(pid):
+    """That the children of a process have used."""
+    ticks = 0
+    for child in children(pid):
+        fields = pathlib.Path(f"/proc/{child}/stat").read_text().rpartition(")")[2].split()
+        ticks += int(fields[11]) + int(fields[12])
+    return ticks / os.sysconf("SC_CLK_TCK")
 
 
 def finish(process, limit=10):

@@ -117,6 +117,68 @@ def auto_takes_it():
     return said[0].split(":")[1]
 
 
+# Runs a program that may not call what is numbered, as a seccomp filter of a container has it.
+FORBID = """
+import ctypes, os, struct, sys
+number, error = int(sys.argv[1]), int(sys.argv[2])
+code = [
+    (0x20, 0, 0, 0),  # load the number of the call
+    (0x15, 0, 1, number), (0x06, 0, 0, 0x50000 | error),
+    (0x06, 0, 0, 0x7FFF0000),
+]
+program = ctypes.create_string_buffer(b"".join(struct.pack("=HBBI", *line) for line in code))
+class Program(ctypes.Structure):
+    _fields_ = [("len", ctypes.c_ushort), ("filter", ctypes.c_void_p)]
+libc = ctypes.CDLL(None)
+assert libc.prctl(38, 1, 0, 0, 0) == 0
+filter = Program(len(code), ctypes.addressof(program))
+assert libc.prctl(22, 2, ctypes.byref(filter), 0, 0) == 0
+os.execv(sys.argv[3], sys.argv[3:])
+"""
+CALLS = {"x86_64": {"perf_event_open": 298, "ptrace": 101}, "aarch64": {"perf_event_open": 241, "ptrace": 117}}
+
+
+def forbidden(call, error, *arguments):
+    numbers = CALLS.get(os.uname().machine)
+    if not numbers:
+        raise live.Skip(f"the numbers of system calls on {os.uname().machine} are not known here")
+    return subprocess.run(
+        [*live.THROUGH, live.any_python(), "-c", FORBID, str(numbers[call]), str(error), live.PYPERF, *map(str, arguments)],
+        capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=120,
+    )
+
+
+@live.test
+def without_tracing():
+    """Where ptrace is forbidden, too, the trampoline is left, and that it has no lines is said."""
+    with live.scratch_folder() as folder:
+        arguments = ["-e", "cpu-clock", "-o", f"{folder}/p", "--", live.any_python(), "-c", "pass"]
+        ran = forbidden("ptrace", 1, "record", *arguments)
+        check(ran.returncode == 0, ran.stderr)
+        check("--python=trampoline" in ran.stderr and "without lines" in ran.stderr and "SYS_PTRACE" in ran.stderr, ran.stderr)
+        ran = forbidden("ptrace", 1, "record", "--python=stop", *arguments)
+        check(ran.returncode == 1 and "SYS_PTRACE" in ran.stderr, ran.stderr)
+
+
+@live.test
+def without_perf_events():
+    """Where perf_event_open is forbidden altogether: by a filter, or by the paranoid level."""
+    with live.scratch_folder() as folder:
+        arguments = ["record", "-o", f"{folder}/p", "--", "true"]
+        for error in (1, 38):
+            ran = forbidden("perf_event_open", error, *arguments)
+            check(ran.returncode == 1 and not os.path.exists(f"{folder}/p"), ran)
+            check("perf" in ran.stderr and len(ran.stderr.splitlines()) >= 2, ran.stderr)
+        if os.getuid() != 0:
+            return "by the filter only"
+        PARANOID.write_text("3")
+        ran = live.pyperf(*arguments)
+        PARANOID.write_text("2")
+        # Debian's and Ubuntu's kernels forbid all from 3 or 4 on, others do not know these levels.
+        check(ran.returncode == 0 or "kernel.perf_event_paranoid" in ran.stderr, ran.stderr)
+        return ran.stderr.splitlines()[0] if ran.returncode else "this kernel knows no level 3"
+
+
 @live.test
 def perf_reads_it():
     """perf counts the same samples in the file, and complains of nothing."""

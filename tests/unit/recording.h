@@ -17,6 +17,7 @@ struct recording {
 	struct strbuf record;
 	uint32_t pid, tid, cpu;
 	uint64_t time;
+	const uint64_t (*ids)[1]; /* by event */
 	int rc;
 };
 
@@ -28,39 +29,56 @@ enum { EVENT_CYCLES, EVENT_MISSES, EVENT_FRAMES, EVENTS };
 
 static const uint64_t recording_ids[EVENTS][1] = {{11}, {22}, {33}};
 
+#define RECORDING_COMMON                                                                \
+	(PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_TIME | \
+	 PERF_SAMPLE_CPU | PERF_SAMPLE_PERIOD)
+
+/* With events of the caller's; their ids are looked up in `ids`. The walker's is EVENT_FRAMES. */
+static inline void recording_open_events(struct recording *r, const char *path, int zstd_level,
+					 struct data_event *events, size_t count,
+					 const uint64_t (*ids)[1])
+{
+	struct data_writer_options options = {.zstd_level = zstd_level, .mmap_len = 1 << 19};
+
+	*r = (struct recording){.pid = 100, .tid = 100, .time = 1000000, .ids = ids};
+	for (size_t i = 0; i < count; i++) {
+		events[i].attr.size = sizeof(events[i].attr) < 128 ? sizeof(events[i].attr) : 128;
+		events[i].attr.sample_id_all = 1;
+		events[i].ids = ids[i];
+		events[i].id_count = 1;
+	}
+	r->rc = data_writer_open(&r->writer, path, events, count, &options, NULL);
+}
+
+static inline struct data_event recording_frames_event(void)
+{
+	return (struct data_event){.name = "python-frames",
+				   .attr = {.type = PERF_TYPE_SOFTWARE,
+					    .config = PERF_COUNT_SW_BPF_OUTPUT,
+					    .sample_type = RECORDING_COMMON | PERF_SAMPLE_RAW,
+					    .sample_period = 1},
+				   .leader = EVENT_FRAMES};
+}
+
 static inline void recording_open(struct recording *r, const char *path, int zstd_level)
 {
-	const uint64_t common = PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_IP | PERF_SAMPLE_TID |
-				PERF_SAMPLE_TIME | PERF_SAMPLE_CPU | PERF_SAMPLE_PERIOD;
 	struct data_event events[EVENTS] = {
 		[EVENT_CYCLES] = {.name = "cycles",
 				  .attr = {.type = PERF_TYPE_HARDWARE,
 					   .config = PERF_COUNT_HW_CPU_CYCLES,
-					   .sample_type = common | PERF_SAMPLE_CALLCHAIN,
+					   .sample_type = RECORDING_COMMON | PERF_SAMPLE_CALLCHAIN,
 					   .freq = 1,
 					   .sample_freq = 999}},
 		[EVENT_MISSES] = {.name = "cache-misses",
 				  .attr = {.type = PERF_TYPE_HARDWARE,
 					   .config = PERF_COUNT_HW_CACHE_MISSES,
-					   .sample_type = common | PERF_SAMPLE_CALLCHAIN,
-					   .sample_period = 1000}},
-		[EVENT_FRAMES] = {.name = "python-frames",
-				  .attr = {.type = PERF_TYPE_SOFTWARE,
-					   .config = PERF_COUNT_SW_BPF_OUTPUT,
-					   .sample_type = common | PERF_SAMPLE_RAW,
-					   .sample_period = 1}},
+					   .sample_type = RECORDING_COMMON | PERF_SAMPLE_CALLCHAIN,
+					   .sample_period = 1000},
+				  .leader = EVENT_MISSES},
+		[EVENT_FRAMES] = recording_frames_event(),
 	};
-	struct data_writer_options options = {.zstd_level = zstd_level, .mmap_len = 1 << 19};
 
-	*r = (struct recording){.pid = 100, .tid = 100, .time = 1000000};
-	for (int i = 0; i < EVENTS; i++) {
-		events[i].attr.size = sizeof(events[i].attr) < 128 ? sizeof(events[i].attr) : 128;
-		events[i].attr.sample_id_all = 1;
-		events[i].ids = recording_ids[i];
-		events[i].id_count = 1;
-		events[i].leader = i;
-	}
-	r->rc = data_writer_open(&r->writer, path, events, EVENTS, &options, NULL);
+	recording_open_events(r, path, zstd_level, events, EVENTS, recording_ids);
 }
 
 static inline void recording_begin(struct recording *r, uint32_t type, uint16_t misc)
@@ -88,7 +106,7 @@ static inline void recording_trailer(struct recording *r)
 	strbuf_u64(&r->record, r->time);
 	strbuf_u32(&r->record, r->cpu);
 	strbuf_u32(&r->record, 0);
-	strbuf_u64(&r->record, recording_ids[EVENT_CYCLES][0]);
+	strbuf_u64(&r->record, r->ids[EVENT_CYCLES][0]);
 	recording_end(r);
 }
 
@@ -96,7 +114,7 @@ static inline void recording_sample_head(struct recording *r, int event, uint16_
 					 uint64_t period)
 {
 	recording_begin(r, PERF_RECORD_SAMPLE, misc);
-	strbuf_u64(&r->record, recording_ids[event][0]);
+	strbuf_u64(&r->record, r->ids[event][0]);
 	strbuf_u64(&r->record, ip);
 	strbuf_u32(&r->record, r->pid);
 	strbuf_u32(&r->record, r->tid);
@@ -131,6 +149,43 @@ static inline void recording_kernel_sample(struct recording *r, int event, uint6
 	for (size_t i = 0; i < count; i++)
 		strbuf_u64(&r->record, chain[i]);
 	recording_end(r);
+}
+
+/* What a group has counted so far. */
+struct recording_read {
+	uint64_t enabled, running;
+	size_t count;
+	struct {
+		uint64_t value, id;
+	} values[8];
+};
+
+/* A sample of a leader, which reads its group. */
+static inline void recording_read_sample(struct recording *r, int event, uint16_t misc, uint64_t ip,
+					 uint64_t period, const struct recording_read *read)
+{
+	recording_sample_head(r, event, misc, ip, period);
+	strbuf_u64(&r->record, read->count);
+	strbuf_u64(&r->record, read->enabled);
+	strbuf_u64(&r->record, read->running);
+	for (size_t i = 0; i < read->count; i++) {
+		strbuf_u64(&r->record, read->values[i].value);
+		strbuf_u64(&r->record, read->values[i].id);
+	}
+	strbuf_u64(&r->record, 2);
+	strbuf_u64(&r->record, misc == MISC_KERNEL ? (uint64_t)PERF_CONTEXT_KERNEL
+						   : (uint64_t)PERF_CONTEXT_USER);
+	strbuf_u64(&r->record, ip);
+	recording_end(r);
+}
+
+static inline void recording_throttle(struct recording *r, int event, bool on)
+{
+	recording_begin(r, on ? PERF_RECORD_THROTTLE : PERF_RECORD_UNTHROTTLE, 0);
+	strbuf_u64(&r->record, r->time);
+	strbuf_u64(&r->record, r->ids[event][0]);
+	strbuf_u64(&r->record, r->ids[event][0]);
+	recording_trailer(r);
 }
 
 static inline void recording_raw(struct recording *r, const void *payload, size_t len)
@@ -252,10 +307,21 @@ static inline void recording_fork(struct recording *r, uint32_t pid, uint32_t ti
 	recording_trailer(r);
 }
 
+static inline void recording_exit(struct recording *r)
+{
+	recording_begin(r, PERF_RECORD_EXIT, 0);
+	strbuf_u32(&r->record, r->pid);
+	strbuf_u32(&r->record, r->pid);
+	strbuf_u32(&r->record, r->tid);
+	strbuf_u32(&r->record, r->tid);
+	strbuf_u64(&r->record, r->time);
+	recording_trailer(r);
+}
+
 static inline void recording_lost(struct recording *r, uint64_t count)
 {
 	recording_begin(r, PERF_RECORD_LOST, 0);
-	strbuf_u64(&r->record, recording_ids[EVENT_CYCLES][0]);
+	strbuf_u64(&r->record, r->ids[EVENT_CYCLES][0]);
 	strbuf_u64(&r->record, count);
 	recording_trailer(r);
 }

@@ -271,9 +271,11 @@ static void describe(const struct event_list *list, char *out, size_t size)
 
 	out[0] = '\0';
 	for (size_t i = 0; i < list->len; i++)
-		len += (size_t)snprintf(out + len, size - len, "%s%s %d %d", i ? ";" : "",
+		len += (size_t)snprintf(out + len, size - len, "%s%s %d %d%s%s", i ? ";" : "",
 					list->items[i].name, list->items[i].group,
-					list->items[i].leader);
+					list->items[i].leader,
+					list->items[i].counted ? " counted" : "",
+					list->items[i].weak ? " weak" : "");
 }
 
 static void test_lists(void **state)
@@ -291,6 +293,11 @@ static void test_lists(void **state)
 		 "cpu/event=1,umask=2/u 0 1;cpu/event=3,umask=4/ku 0 0"},
 		{"{sched:sched_switch,sched:sched_wakeup:k}:u",
 		 "sched:sched_switch:u 0 1;sched:sched_wakeup:ku 0 0"},
+		{"{cycles,cs}:S", "cycles 0 1;cs 0 0 counted"},
+		{"{cycles,cs,r1:k}:uSW,{r2,r3}:W",
+		 "cycles:u 0 1 weak;cs:u 0 0 counted weak;r1:ku 0 0 counted weak;"
+		 "r2 1 1 weak;r3 1 0 weak"},
+		{"{cycles}:S", "cycles -1 1"},
 		{"cpu/event=1,umask=2,name=one/,cpu/event=3,name='two'/u", "one -1 1;two -1 1"},
 	};
 
@@ -348,7 +355,7 @@ static void test_errors(void **state)
 		{"cycles:u:k", ERR_USAGE, "':'", ""},
 		{"cycles:pppp", ERR_USAGE, "ppp", ""},
 		{"cycles:S", ERR_USAGE, "'S'", "leave"},
-		{"{cycles,cs}:W", ERR_USAGE, "'W'", "leave"},
+		{"{cycles,cs:W}", ERR_USAGE, "'W'", "leave"},
 		{"cycels", ERR_USAGE, "'cycels'", "'cycles'"},
 		{"cycels:u", ERR_USAGE, "'cycels'", "'cycles'"},
 		{"cache-miss", ERR_USAGE, "'cache-miss'", "'cache-misses'"},

@@ -45,7 +45,8 @@ static void check_probe(const struct perf_event_attr *attr, pid_t pid, int cpu, 
 	assert_int_equal(pid, 0);
 	assert_int_equal(cpu, -1);
 	assert_int_equal(attr->size, sizeof(*attr));
-	assert_true(attr->sample_period > 0);
+	/* Far apart; none for what is counted only. */
+	assert_true(!attr->sample_period || attr->sample_period >= UINT64_C(1) << 40);
 	assert_int_equal(attr->disabled, group_fd < 0);
 }
 
@@ -118,6 +119,11 @@ static int open_busy(const struct perf_event_attr *attr, pid_t pid, int cpu, int
 	return -EBUSY;
 }
 
+static bool run_always(int leader_fd)
+{
+	return true;
+}
+
 static void ordinary(struct privilege *privilege)
 {
 	*privilege = (struct privilege){.paranoid = 2};
@@ -139,13 +145,14 @@ static int probe(struct event_list *list, open_fn *machine, const char *text, st
 	int ret;
 
 	sys.open = machine;
+	sys.runs = run_always;
 	sys.privilege = ordinary;
 	*list = (struct event_list){0};
 	assert_int_equal(event_parse_on(&sys, list, text, err), 0);
 	logged[0] = '\0';
 	lines = 0;
 	opened = count_fds();
-	ret = event_list_probe_on(&sys, list, err);
+	ret = event_list_probe_on(&sys, list, true, err);
 	assert_int_equal(count_fds(), opened);
 	return ret;
 }
@@ -207,9 +214,9 @@ static void test_machines(void **state)
 		{open_no_interrupt, "cycles,instructions", "cpu-clock -1 1 1", 2, "instructions\n"},
 		{open_no_caches, "cycles,LLC-loads,rff,dTLB-loads", "cycles -1 1 0", 2,
 		 "invalid here: rff\n"},
-		{open_two_counters, "{cycles,instructions},{r1,r2,r3}",
-		 "cycles 0 1 0; instructions 0 0 0; r1 -1 1 0; r2 -1 1 0; r3 -1 1 0", 1,
-		 "{r1,r2,r3}: more than"},
+		{open_two_counters, "{cycles,instructions},{r1,r2,r3}:W",
+		 "cycles 0 1 0; instructions 0 0 0; r1 1 1 0; r2 1 0 0; r3 -1 1 0", 1,
+		 "on their own: r3\n"},
 	};
 
 	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
@@ -226,6 +233,158 @@ static void test_machines(void **state)
 		/* A list that fits stays as it is. */
 		list.items[0].attr.sample_period = 1;
 		event_list_fini(&list);
+	}
+}
+
+/* "name group leader counted;..." of a list as it is recorded. */
+static void describe_counted(const struct event_list *list, char *out, size_t size)
+{
+	size_t len = 0;
+
+	out[0] = '\0';
+	for (size_t i = 0; i < list->len; i++)
+		len += (size_t)snprintf(out + len, size - len, "%s%s %d %d %d", i ? "; " : "",
+					list->items[i].name, list->items[i].group,
+					list->items[i].leader, list->items[i].counted);
+}
+
+static int open_three_counters(const struct perf_event_attr *attr, pid_t pid, int cpu, int group_fd)
+{
+	in_group = group_fd < 0 ? 1 : in_group + 1;
+	return in_group > 3 ? -EINVAL : give_fd();
+}
+
+static int open_cycles_only(const struct perf_event_attr *attr, pid_t pid, int cpu, int group_fd)
+{
+	return is_hardware(attr) && (attr->type || attr->config) ? -ENOENT : give_fd();
+}
+
+/* What is counted that nobody asked for, and what becomes of it where the machine counts less. */
+static void test_along(void **state)
+{
+	static const struct {
+		open_fn *machine;
+		const char *text; /* NULL: no -e */
+		bool reads;
+		const char *want;
+		unsigned int lines;
+		const char *says;
+	} table[] = {
+		{open_full, NULL, true,
+		 "cycles 0 1 0; instructions 0 0 1; cache-misses 0 0 1; branch-misses 0 0 1; "
+		 "cache-references 0 0 1",
+		 0, ""},
+		{open_full, NULL, false,
+		 "cycles 0 1 0; instructions 0 0 0; cache-misses 0 0 0; branch-misses 0 0 0; "
+		 "cache-references 0 0 0",
+		 0, ""},
+		{open_three_counters, NULL, true,
+		 "cycles 0 1 0; instructions 0 0 1; cache-misses 0 0 1; branch-misses -1 1 0; "
+		 "cache-references -1 1 0",
+		 1, "on their own"},
+		{open_virtual, NULL, true, "cpu-clock -1 1 0", 1, "cpu-clock instead"},
+		{open_cycles_only, NULL, true, "cycles -1 1 0", 1,
+		 "does not have it: instructions, cache-misses, branch-misses, cache-references"},
+		{open_full, "cycles,cache-misses", true,
+		 "cycles 0 1 0; instructions 0 0 1; cache-misses -1 1 0", 0, ""},
+		{open_full, "cs,cycles:u", true, "cs -1 1 0; cycles:u 0 1 0; instructions:u 0 0 1",
+		 0, ""},
+		{open_full, "cycles,cycles:k", true,
+		 "cycles 0 1 0; instructions 0 0 1; cycles:k 1 1 0; instructions:k 1 0 1", 0, ""},
+		{open_full, "cycles,instructions", true, "cycles -1 1 0; instructions -1 1 0", 0,
+		 ""},
+		{open_full, "cycles:pp", true, "cycles:pp 0 1 0; instructions 0 0 1", 0, ""},
+		{open_full, "{cycles,cache-misses}:S", true,
+		 "cycles 0 1 0; cache-misses 0 0 1; instructions 0 0 1", 0, ""},
+		{open_full, "{cycles,cache-misses}:S", false,
+		 "cycles 0 1 0; cache-misses 0 0 0; instructions 0 0 0", 1, "6.12"},
+		/* A leader's samples read all of its group, also what is sampled. */
+		{open_full, "{cycles,cache-misses}", true,
+		 "cycles 0 1 0; cache-misses 0 0 0; instructions -1 1 0", 0, ""},
+		{open_three_counters, "{cycles,r1,r2}:S", true,
+		 "cycles 0 1 0; r1 0 0 1; r2 0 0 1; instructions -1 1 0", 1, "instructions\n"},
+		{open_full, "cache-misses", true, "cache-misses -1 1 0", 0, ""},
+		{open_virtual, "cycles,cs", true, "cpu-clock -1 1 0; cs -1 1 0", 1, "cpu-clock"},
+	};
+
+	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+		struct event_system sys = event_system_host;
+		struct event_list list = {0};
+		struct err err = {0};
+		char got[256];
+		int fds = count_fds();
+
+		sys.open = table[i].machine;
+		sys.runs = run_always;
+		sys.privilege = ordinary;
+		if (table[i].text) {
+			assert_int_equal(event_parse_on(&sys, &list, table[i].text, &err), 0);
+			assert_int_equal(event_list_count_instructions(&list, &err), 0);
+		} else {
+			assert_int_equal(event_list_default_on(&sys, &list, &err), 0);
+		}
+		logged[0] = '\0';
+		lines = 0;
+		if (event_list_probe_on(&sys, &list, table[i].reads, &err) < 0)
+			fail_msg("%s: %s", table[i].text, err.text);
+		assert_int_equal(count_fds(), fds);
+		describe_counted(&list, got, sizeof(got));
+		if (strcmp(got, table[i].want) != 0)
+			fail_msg("%zu: %s, not %s", i, got, table[i].want);
+		if (lines != table[i].lines || !strstr(logged, table[i].says))
+			fail_msg("%zu: %u lines: %s", i, lines, logged);
+		event_list_fini(&list);
+	}
+}
+
+/* A kernel that takes any group and counts only those of two events, as riscv64's does. */
+static bool run_two(int leader_fd)
+{
+	return in_group <= 2;
+}
+
+static int open_counting(const struct perf_event_attr *attr, pid_t pid, int cpu, int group_fd)
+{
+	in_group = group_fd < 0 ? 1 : in_group + 1;
+	return give_fd();
+}
+
+/* Which event is too much, how many fit, and who holds another counter. */
+static void test_groups(void **state)
+{
+	static const struct {
+		open_fn *machine;
+		bool (*runs)(int leader_fd);
+		const char *watchdog;
+		bool named;
+	} table[] = {
+		{open_two_counters, run_always, "0\n", false},
+		{open_two_counters, run_always, "1\n", true},
+		{open_counting, run_two, "1\n", true},
+	};
+
+	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+		struct event_system sys = event_system_host;
+		struct event_list list = {0};
+		struct err err = {0};
+		char path[] = "/tmp/pyperf-watchdog-XXXXXX";
+		int fd = mkstemp(path);
+
+		assert_int_equal(write(fd, table[i].watchdog, 2), 2);
+		close(fd);
+		sys.open = table[i].machine;
+		sys.runs = table[i].runs;
+		sys.privilege = ordinary;
+		sys.watchdog = path;
+		assert_int_equal(event_parse_on(&sys, &list, "cs,{r1,r2,r3,r4}", &err), 0);
+		assert_int_equal(event_list_probe_on(&sys, &list, true, &err), ERR_UNSUPPORTED);
+		assert_non_null(strstr(err.text, "{r1,r2,r3,r4}"));
+		assert_non_null(strstr(err.text, "'r3' is too much"));
+		assert_non_null(strstr(err.text, "counts 2 at once"));
+		assert_non_null(strstr(err.hint, "{r1,r2,r3,r4}:W"));
+		assert_int_equal(!!strstr(err.hint, "nmi_watchdog"), table[i].named);
+		event_list_fini(&list);
+		unlink(path);
 	}
 }
 
@@ -426,7 +585,7 @@ static void test_host(void **state)
 	assert_true(event_max_sample_rate() > 0);
 	/* Every machine that allows anything has a clock. */
 	assert_int_equal(event_parse(&list, "cycles:u", &err), 0);
-	if (event_list_probe(&list, &err) < 0) {
+	if (event_list_probe(&list, true, &err) < 0) {
 		assert_int_equal(err.code, ERR_PERMISSION);
 		printf("%s\n", err.text);
 		event_list_fini(&list);
@@ -446,7 +605,8 @@ static void test_host(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_machines),   cmocka_unit_test(test_refusals),
+		cmocka_unit_test(test_machines),   cmocka_unit_test(test_along),
+		cmocka_unit_test(test_groups),	   cmocka_unit_test(test_refusals),
 		cmocka_unit_test(test_clock_attr), cmocka_unit_test(test_open_errors),
 		cmocka_unit_test(test_blame),	   cmocka_unit_test(test_blame_contained),
 		cmocka_unit_test(test_host),

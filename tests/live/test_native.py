@@ -1,0 +1,146 @@
+#!/usr/bin/env python3
+"""Native stacks without frame pointers: whole, and woven with Python in the order of the calls.
+
+Imports nest deeply, in some builds deeper than the copies: what is judged is the programs' own part."""
+import collections
+import re
+import shutil
+import subprocess
+
+import live
+from live import check
+
+# A C function that calls back into Python, which works in C: main -> qsort -> compare -> sha256.
+CALLBACK = """
+import ctypes, hashlib, random, time
+libc = ctypes.CDLL(None)
+block = bytes(4096)
+@ctypes.CFUNCTYPE(ctypes.c_int, ctypes.POINTER(ctypes.c_int), ctypes.POINTER(ctypes.c_int))
+def compare(a, b):
+    hashlib.sha256(block).digest()
+    return a[0] - b[0]
+def sort():
+    numbers = (ctypes.c_int * 200)(*[random.randrange(1000) for _ in range(200)])
+    libc.qsort(numbers, len(numbers), ctypes.sizeof(ctypes.c_int), compare)
+def main():
+    end = time.process_time() + 0.7
+    while time.process_time() < end: sort()
+main()
+"""
+
+THREADS = """
+import threading, time, zlib
+data = bytes(range(256)) * 400
+def work():
+    end = time.thread_time() + 0.3
+    while time.thread_time() < end: zlib.compress(data)
+threads = [threading.Thread(target=work) for _ in range(3)]
+for thread in threads: thread.start()
+for thread in threads: thread.join()
+"""
+
+
+# What a thread or a program begins with. In ld.so's first instructions there is no caller either.
+ROOT = r"(_start|_*clone\d?|start_thread|thread_start|_dl_start\w*)$"
+
+
+def is_root(name, file):
+    return bool(re.match(ROOT, name.split("+")[0])) or "/ld-" in file
+
+
+def perf_stacks(path):
+    """The stacks that perf prints of the file, leaf first: [(function, file)]."""
+    perf = shutil.which("perf")
+    if not perf:
+        raise live.Skip("no perf to read the stacks with")
+    text = subprocess.run([perf, "script", "-i", path, "--no-inline", "--max-stack", "5000", "-F", "comm,event,ip,sym,dso"], capture_output=True, text=True).stdout
+    stacks = []
+    for line in text.splitlines():
+        frame = re.fullmatch(r"\t +[0-9a-f]+ (.*) \((.*)\)", line)
+        if frame:
+            stacks[-1].append(frame.groups())
+        elif re.match(r".*\scpu-clock", line):
+            stacks.append([])
+    return stacks
+
+
+@live.test_each_python
+def whole(python):
+    """Chains end where programs and threads begin, for perf too."""
+    told = []
+    for program, function in ((CALLBACK, "main"), (THREADS, "work")):
+        recording = live.Recording([python, "-c", program], "-e", "cpu-clock:u", "-F", "999")
+        ends = []
+        for sample in recording.script():
+            end = sample.frames[-1]
+            # The C library of another system may have no symbols.
+            root = is_root(end.name, end.file) or bool(python.root) and end.file.endswith("/libc.so.6")
+            ends.append((root, any((frame.name, frame.file) == (function, "<string>") for frame in sample.python)))
+        within = [root for root, inside in ends if inside]
+        check(len(within) > 200, "only", len(within), "samples in", function)
+        check(sum(within) >= 0.99 * len(within), "only", sum(within), "of", len(within), "stacks are whole")
+        told.append(f"{sum(within)} of {len(within)}")
+        if not python.root:
+            perf = collections.Counter(bool(stack) and is_root(*stack[-1]) for stack in perf_stacks(recording.path))
+            check(perf == collections.Counter(root for root, _ in ends), "perf sees", perf, "whole")
+    return ", ".join(told)
+
+
+def positions(frames, *wanted):
+    """Where these functions first stand in the stack, leaf first, one after another."""
+    at = -1
+    found = []
+    for name in wanted:
+        at = next((i for i in range(at + 1, len(frames)) if re.search(name, frames[i].name)), None)
+        if at is None:
+            return None
+        found.append(at)
+    return found
+
+
+@live.test_each_python
+def order(python):
+    """Python, C, Python, C: each calls the next one."""
+    recording = live.Recording([python, "-c", CALLBACK], "-e", "cpu-clock:u", "-F", "999")
+    inside = ordered = 0
+    for sample in recording.script():
+        names = [frame.name for frame in sample.python]
+        if "compare" not in names:
+            continue
+        inside += 1
+        ordered += positions(sample.frames, "^compare$", "^(qsort|msort)", "^sort$", "^main$") is not None
+    check(inside > 200, "only", inside, "samples of compare()")
+    check(ordered >= 0.99 * inside, "only", ordered, "of", inside, "stacks have qsort() between its caller and what it calls")
+    return f"{ordered} of {inside}"
+
+
+@live.test
+def said():
+    """Copies that are too short: the report says how many stacks end, why and where."""
+    recording = live.Recording([live.any_python(), "-c", CALLBACK], "-e", "cpu-clock:u", "--call-graph", "dwarf,256")
+    text = recording.read("report")
+    check(re.search(r"native stacks are not whole: the copy of the stack ends in \S+ \(\d", text), text)
+
+
+@live.test
+def copies():
+    """A recording of perf's, which holds the copies: the same stacks."""
+    perf = shutil.which("perf")
+    if not perf:
+        raise live.Skip("no perf to record with")
+    with live.scratch_folder() as folder:
+        path = f"{folder}/perf.data"
+        # -B: reading the build-ids of what ran, perf 6.1 sometimes dies.
+        command = [perf, "record", "-B", "-q", "-e", "cpu-clock:u", "-F", "499", "--call-graph", "dwarf,16384", "-o", path]
+        subprocess.run([*command, live.any_python(), "-c", THREADS], check=True, capture_output=True)
+        ran = live.pyperf("script", "-i", path)
+        check(ran.returncode == 0, ran.stderr)
+        samples = list(live.parse_script(ran.stdout))
+        ends = collections.Counter((s.frames[-1].name, s.frames[-1].file) for s in samples)
+        whole = sum(count for end, count in ends.items() if is_root(*end))
+        check(len(samples) > 100 and whole >= 0.99 * len(samples), whole, "of", len(samples), ends)
+        return f"{whole} of {len(samples)}"
+
+
+if __name__ == "__main__":
+    live.run()

@@ -32,6 +32,10 @@ const struct poptOption view_options[] = {
 	{"time", '\0', POPT_ARG_STRING, &view_given.time, 0,
 	 "only what ran from START to STOP, in seconds as `pyperf script` has them, or in percent",
 	 "START,STOP|A%-B%"},
+	{"native", '\0', POPT_ARG_STRING, &view_given.native, 0,
+	 "native frames: on (default); off, what they cost is their Python line's; all, with "
+	 "CPython's eval loop and trampolines",
+	 "on|off|all"},
 	{"quiet", 'q', POPT_ARG_NONE, &view_given.quiet, 0, "the result alone, no remarks", NULL},
 	{"verbose", 'v', POPT_ARG_NONE, &view_given.verbose, 0, "say more", NULL},
 	POPT_TABLEEND,
@@ -43,6 +47,13 @@ const struct poptOption inline_options[] = {
 	{"no-inline", '\0', POPT_ARG_NONE, &view_given.no_inline, 0,
 	 "count functions that the compiler inlined as a part of their callers", NULL},
 	POPT_TABLEEND,
+};
+
+static const struct word native_words[] = {
+	{"on", PROFILE_NATIVE_ON},
+	{"off", PROFILE_NATIVE_OFF},
+	{"all", PROFILE_NATIVE_ALL},
+	{0},
 };
 
 int word_find(const struct word *words, const char *name)
@@ -204,8 +215,12 @@ int view_open(struct opened *opened, const struct profile_options *options, stru
 {
 	const char *path = view_given.input ? view_given.input : DEFAULT_INPUT;
 	struct profile_options load = *options;
-	int rc;
+	int native = view_given.native ? word_find(native_words, view_given.native) : 0, rc;
 
+	if (native < 0)
+		return err_set(err, ERR_USAGE, "--native is on, off or all, not '%s'",
+			       view_given.native);
+	load.native = (enum profile_native)native;
 	load.no_inline = view_given.no_inline || (load.no_inline && !view_given.with_inline);
 	load.phase = view_given.phase;
 	load.time = view_given.time;

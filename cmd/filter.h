@@ -12,6 +12,7 @@ extern const struct poptOption view_options[];
 struct view_given {
 	char *input, *event;
 	char *comm, *pid, *tid, *dso, *phase, *time;
+	char *native;
 	int with_inline, no_inline, quiet, verbose;
 };
 extern struct view_given view_given;

@@ -15,7 +15,7 @@ static void push(struct merge_item *out, size_t *len, bool python, size_t index)
 }
 
 size_t merge_stacks(const uint8_t *native, size_t native_count, const struct py_raw_frame *python,
-		    size_t python_count, struct merge_item *out, size_t *dropped)
+		    size_t python_count, bool all, struct merge_item *out, size_t *dropped)
 {
 	size_t len = 0, user = 0, last_eval = 0, at = 0;
 	bool through_eval = false;
@@ -38,6 +38,8 @@ size_t merge_stacks(const uint8_t *native, size_t native_count, const struct py_
 		bool trusted = i == user || (through_eval && i <= last_eval);
 
 		if (native[i] == MERGE_EVAL) {
+			if (all)
+				push(out, &len, false, i);
 			for (size_t end = run_end(python, python_count, at); at < end; at++)
 				push(out, &len, true, at);
 			continue;
@@ -45,7 +47,7 @@ size_t merge_stacks(const uint8_t *native, size_t native_count, const struct py_
 		/* Beyond the last eval frame only a chain that found every run is believed. */
 		if (!trusted && through_eval)
 			trusted = at == python_count;
-		if (native[i] == MERGE_NATIVE && trusted)
+		if ((native[i] == MERGE_NATIVE || all) && trusted)
 			push(out, &len, false, i);
 		else if (native[i] != MERGE_TRAMPOLINE)
 			++*dropped;

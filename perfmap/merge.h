@@ -22,7 +22,9 @@
  *  - native frames on the root side of the last eval frame are kept only when every Python run
  *    found its eval frame.
  *
- * Trampolines and eval frames themselves do not appear in the result: their time is Python's.
+ * Trampolines and eval frames themselves do not appear in the result: their time is Python's. But
+ * when they are asked for (`all`), a trampoline stays where it is, and an eval frame stands above
+ * the run that it executes: what a line costs is its eval loop's or what that calls.
  */
 enum merge_class {
 	MERGE_KERNEL,
@@ -39,6 +41,6 @@ struct merge_item {
 /* `out` has room for native_count + python_count items. Returns how many it holds, leaf first.
  * Without Python frames the native stack passes unchanged (eval frames included). */
 size_t merge_stacks(const uint8_t *native, size_t native_count, const struct py_raw_frame *python,
-		    size_t python_count, struct merge_item *out, size_t *dropped);
+		    size_t python_count, bool all, struct merge_item *out, size_t *dropped);
 
 #endif

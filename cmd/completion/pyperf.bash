@@ -1,7 +1,7 @@
 # Completion of pyperf for bash. tests/cli/check-docs compares the options here with those that
 # `pyperf help COMMAND` lists.
 
-_pyperf_view='-i --input -e --event -c --comm --pid --tid -d --dso --phase --time -q --quiet -v --verbose -h --help'
+_pyperf_view='-i --input -e --event -c --comm --pid --tid -d --dso --phase --time --native -q --quiet -v --verbose -h --help'
 
 _pyperf_options() { # COMMAND
 	case $1 in
@@ -34,6 +34,7 @@ _pyperf_words() { # COMMAND OPTION
 	report:-k | report:--kind) echo "python native kernel" ;;
 	export:-f | export:--format) pyperf export --format list 2>/dev/null | cut -d' ' -f1 ;;
 	export:--weight) echo "samples period" ;;
+	*:--native) echo "on off all" ;;
 	*) return 1 ;;
 	esac
 }

@@ -207,7 +207,7 @@ static int put_table(FILE *out, struct body *body, struct err *err)
 		.ranked = body->annotate->event,
 		.totals = has_totals(body),
 		.samples = true,
-		.split = true,
+		.split = !profile_summary(body->annotate->profile)->folded,
 	};
 	struct layout layout;
 	struct table table;

@@ -63,7 +63,8 @@ static int put_table(FILE *out, const struct report *report, const struct names 
 		.totals = totals,
 		.samples = report->show_samples,
 		.total_counts = report->show_samples && totals,
-		.split = !report->groups && profile_summary(report->profile)->python,
+		.split = !report->groups && profile_summary(report->profile)->python &&
+			 !profile_summary(report->profile)->folded,
 	};
 	struct layout layout;
 	struct table table;

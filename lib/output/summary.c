@@ -166,7 +166,7 @@ static void put_incomplete(FILE *out, const struct profile *profile)
 	const struct profile_summary *summary = profile_summary(profile);
 	size_t rows = profile_incomplete_count(profile);
 
-	if (!rows || !summary->unwound)
+	if (!rows || !summary->unwound || summary->folded)
 		return;
 	put_count(out, summary->unwound - summary->unwound_whole);
 	fputs(" of ", out);

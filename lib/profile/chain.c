@@ -21,7 +21,8 @@
 
 struct native_hit {
 	uint32_t frame;
-	uint8_t class; /* enum merge_class */
+	uint32_t plain; /* a trampoline as what it is, not as its Python function; or KEYED_NONE */
+	uint8_t class;	/* enum merge_class */
 	bool mapped;
 	bool nameless;		     /* in no file, and nobody told what it is */
 	struct inlined_list inlined; /* into it */
@@ -40,6 +41,7 @@ struct python_entry {
 struct chains {
 	struct profile *profile;
 	bool expand; /* what is inlined gets frames of its own */
+	enum profile_native native_wanted;
 	struct inlined inlined;
 	const struct arch *arch;	/* of the recording */
 	struct native_stacks *unwinder; /* made when a sample needs it */
@@ -48,7 +50,7 @@ struct chains {
 	struct native_entry native[CACHE_SIZE];
 	struct python_entry python[CACHE_SIZE];
 	/* The sample at hand, leaf first. */
-	uint32_t native_frames[NATIVE_MAX];
+	uint32_t native_frames[NATIVE_MAX], plain_frames[NATIVE_MAX];
 	uint8_t classes[NATIVE_MAX];
 	bool mapped[NATIVE_MAX], nameless[NATIVE_MAX];
 	size_t native_count;
@@ -61,7 +63,8 @@ struct chains {
 	uint32_t frames[NATIVE_MAX + PYTHON_MAX + 1];
 };
 
-struct chains *chains_new(struct profile *profile, const struct arch *arch, bool expand)
+struct chains *chains_new(struct profile *profile, const struct arch *arch, bool expand,
+			  enum profile_native native)
 {
 	struct chains *chains = calloc(1, sizeof(*chains));
 
@@ -69,6 +72,7 @@ struct chains *chains_new(struct profile *profile, const struct arch *arch, bool
 		return NULL;
 	chains->profile = profile;
 	chains->expand = expand;
+	chains->native_wanted = native;
 	chains->arch = arch;
 	return chains;
 }
@@ -106,51 +110,74 @@ static bool keep_code(struct profile *profile, uint32_t function, const struct j
 	return true;
 }
 
+/* The trampoline of a Python function stands for the function. It has no lines to tell apart. */
+static uint32_t trampoline_frame(struct profile *profile, const struct perfmap_entry *entry)
+{
+	struct intern *strings = &profile->strings;
+	const char *dot = memrchr(entry->qualname, '.', entry->qualname_len);
+	const char *name = dot ? dot + 1 : entry->qualname;
+	const struct function_item key = {
+		.function = {
+			.kind = FRAME_PYTHON,
+			.qualname = intern_add(strings, entry->qualname, entry->qualname_len),
+			.name = intern_add(strings, name,
+					   (size_t)(entry->qualname + entry->qualname_len - name)),
+			.file = intern_add(strings, entry->filename, entry->filename_len),
+		}};
+	uint32_t function = profile_add_function(profile, &key, entry->size);
+
+	return function == KEYED_NONE ? KEYED_NONE
+				      : profile_add_frame(profile, ORIGIN_TRAMPOLINE, function, 0);
+}
+
+static uint32_t generated_frame(struct profile *profile, const struct jit_hit *found, uint64_t addr)
+{
+	const struct perfmap_entry *entry = &found->entry;
+	struct function_item key = {.function.kind = FRAME_NATIVE, .vaddr = entry->start};
+	uint32_t function;
+
+	key.function.name = key.function.qualname = intern_str(&profile->strings, entry->name);
+	key.function.file = intern_str(&profile->strings, "[JIT]");
+	function = profile_add_function(profile, &key, entry->size);
+	if (function == KEYED_NONE ||
+	    (found->code && !entry->python && !keep_code(profile, function, found)))
+		return KEYED_NONE;
+	return profile_add_frame(profile, ORIGIN_JIT, function, addr);
+}
+
 /* Code without a file: a JIT's, which may have left a perf map or a dump. False when memory ran
  * out. */
 static bool find_jit(struct chains *chains, const struct chain_sample *in, uint64_t addr,
 		     struct native_hit *hit)
 {
-	struct intern *strings = &chains->profile->strings;
-	struct function_item key = {.function.kind = FRAME_NATIVE};
-	struct perfmap_entry entry;
+	struct profile *profile = chains->profile;
 	struct jit_hit found;
-	const char *dot, *name;
-	enum frame_origin origin = ORIGIN_JIT;
-	uint32_t function;
 
-	if (!jit_find(&chains->profile->jit, in->sample->id.pid, in->sample->id.time, addr, &found))
+	if (!jit_find(&profile->jit, in->sample->id.pid, in->sample->id.time, addr, &found))
 		return true;
-	entry = found.entry;
-	if (entry.python) {
-		origin = ORIGIN_TRAMPOLINE;
-		hit->class = MERGE_TRAMPOLINE;
-		key.function.kind = FRAME_PYTHON;
-		dot = memrchr(entry.qualname, '.', entry.qualname_len);
-		name = dot ? dot + 1 : entry.qualname;
-		key.function.qualname = intern_add(strings, entry.qualname, entry.qualname_len);
-		key.function.name = intern_add(
-			strings, name, (size_t)(entry.qualname + entry.qualname_len - name));
-		key.function.file = intern_add(strings, entry.filename, entry.filename_len);
-		addr = 0; /* there are no lines to tell apart */
-	} else {
-		key.function.name = key.function.qualname = intern_str(strings, entry.name);
-		key.function.file = intern_str(strings, "[JIT]");
-		key.vaddr = entry.start;
+	if (!found.entry.python) {
+		hit->frame = generated_frame(profile, &found, addr);
+		return hit->frame != KEYED_NONE;
 	}
-	function = profile_add_function(chains->profile, &key, entry.size);
-	if (function == KEYED_NONE ||
-	    (found.code && !entry.python && !keep_code(chains->profile, function, &found)))
-		return false;
-	hit->frame = profile_add_frame(chains->profile, origin, function, addr);
+	hit->class = MERGE_TRAMPOLINE;
+	hit->frame = trampoline_frame(profile, &found.entry);
+	if (hit->frame != KEYED_NONE && chains->native_wanted == PROFILE_NATIVE_ALL) {
+		hit->plain = generated_frame(profile, &found, addr);
+		return hit->plain != KEYED_NONE;
+	}
 	return hit->frame != KEYED_NONE;
+}
+
+static bool is_shown(const struct chains *chains, uint8_t class)
+{
+	return class == MERGE_NATIVE || chains->native_wanted == PROFILE_NATIVE_ALL;
 }
 
 static struct native_hit find_native(struct chains *chains, const struct chain_sample *in,
 				     uint64_t addr)
 {
 	struct profile *profile = chains->profile;
-	struct native_hit hit = {.frame = KEYED_NONE, .class = MERGE_NATIVE};
+	struct native_hit hit = {.frame = KEYED_NONE, .plain = KEYED_NONE, .class = MERGE_NATIVE};
 	struct map_hit map;
 	const struct dso *dso;
 	uint64_t vaddr = 0;
@@ -171,7 +198,7 @@ static struct native_hit find_native(struct chains *chains, const struct chain_s
 		hit.class = MERGE_EVAL;
 	if (hit.frame == KEYED_NONE)
 		hit.frame = profile_add_frame(profile, ORIGIN_NATIVE, map.dso, map.file_offset);
-	if (chains->expand && is_file && hit.class == MERGE_NATIVE && hit.frame != KEYED_NONE &&
+	if (chains->expand && is_file && is_shown(chains, hit.class) && hit.frame != KEYED_NONE &&
 	    !inlined_find(&chains->inlined, profile, hit.frame, vaddr, &hit.inlined))
 		hit.frame = KEYED_NONE;
 	return hit;
@@ -185,6 +212,7 @@ static struct native_hit find_kernel(struct chains *chains, uint32_t pid, uint64
 	process_find(profile->processes, pid, addr, true, &map);
 	return (struct native_hit){
 		.frame = profile_add_frame(profile, ORIGIN_KERNEL, map.dso, addr),
+		.plain = KEYED_NONE,
 		.class = MERGE_KERNEL,
 		.mapped = true,
 	};
@@ -214,14 +242,18 @@ static bool is_kernel(uint64_t context)
 	       context == PERF_CONTEXT_GUEST_KERNEL;
 }
 
-static bool add_frame(struct chains *chains, uint32_t frame, const struct native_hit *hit)
+static bool add_frame(struct chains *chains, uint32_t frame, uint8_t class,
+		      const struct native_hit *hit)
 {
-	if (chains->native_count == NATIVE_MAX)
+	size_t at = chains->native_count;
+
+	if (at == NATIVE_MAX)
 		return true;
-	chains->native_frames[chains->native_count] = frame;
-	chains->classes[chains->native_count] = hit->class;
-	chains->mapped[chains->native_count] = hit->mapped;
-	chains->nameless[chains->native_count] = hit->nameless;
+	chains->native_frames[at] = frame;
+	chains->plain_frames[at] = hit->plain;
+	chains->classes[at] = class;
+	chains->mapped[at] = hit->mapped;
+	chains->nameless[at] = hit->nameless;
 	chains->native_count++;
 	return frame != KEYED_NONE;
 }
@@ -232,9 +264,10 @@ static bool add_native(struct chains *chains, const struct chain_sample *in, uin
 	const struct native_hit hit = native_hit(chains, in, addr, kernel);
 
 	for (uint32_t i = 0; i < hit.inlined.count; i++)
-		if (!add_frame(chains, chains->inlined.frames.items[hit.inlined.first + i], &hit))
+		if (!add_frame(chains, chains->inlined.frames.items[hit.inlined.first + i],
+			       MERGE_NATIVE, &hit))
 			return false;
-	return add_frame(chains, hit.frame, &hit);
+	return add_frame(chains, hit.frame, hit.class, &hit);
 }
 
 /* PERF_CONTEXT_USER_DEFERRED (Linux 6.18): a cookie follows, not an address. */
@@ -410,9 +443,47 @@ static size_t merge_trampolines(struct chains *chains)
 
 	for (size_t i = 0; i < chains->native_count; i++)
 		if (chains->classes[i] != MERGE_EVAL || i + 1 == chains->native_count ||
-		    chains->classes[i + 1] != MERGE_TRAMPOLINE)
+		    chains->classes[i + 1] != MERGE_TRAMPOLINE ||
+		    chains->native_wanted == PROFILE_NATIVE_ALL)
 			chains->merged[count++] = (struct merge_item){.index = (uint32_t)i};
 	return count;
+}
+
+/* Leaves Python alone, where there is any. */
+static size_t fold_native(struct chains *chains, size_t count)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < count; i++) {
+		const struct merge_item item = chains->merged[i];
+
+		if (item.python || chains->classes[item.index] == MERGE_TRAMPOLINE)
+			chains->merged[kept++] = item;
+	}
+	return kept ? kept : count;
+}
+
+static size_t merge(struct chains *chains, size_t *dropped)
+{
+	bool all = chains->native_wanted == PROFILE_NATIVE_ALL;
+	size_t count;
+
+	count = chains->python_count
+			? merge_stacks(chains->classes, chains->native_count, chains->python_frames,
+				       chains->python_count, all, chains->merged, dropped)
+			: merge_trampolines(chains);
+	return chains->native_wanted == PROFILE_NATIVE_OFF ? fold_native(chains, count) : count;
+}
+
+static uint32_t merged_frame(struct chains *chains, const struct merge_item *item)
+{
+	uint32_t plain;
+
+	if (item->python)
+		return python_frame(chains, &chains->python_frames[item->index]);
+	plain = chains->plain_frames[item->index];
+	return chains->python_count && plain != KEYED_NONE ? plain
+							   : chains->native_frames[item->index];
 }
 
 int chains_stack(struct chains *chains, const struct chain_sample *sample, uint32_t *stack,
@@ -424,18 +495,12 @@ int chains_stack(struct chains *chains, const struct chain_sample *sample, uint3
 	if (!read_native(chains, sample, cut))
 		return err_nomem(err);
 	read_python(chains, sample->python);
-	if (chains->python_count)
-		count = merge_stacks(chains->classes, chains->native_count, chains->python_frames,
-				     chains->python_count, chains->merged, &dropped);
-	else
-		count = merge_trampolines(chains);
-	*cut |= dropped > 0;
+	count = merge(chains, &dropped);
+	*cut = (*cut || dropped) && chains->native_wanted != PROFILE_NATIVE_OFF;
 	left = chains->python_count;
 	for (size_t i = 0; i < count; i++) {
 		const struct merge_item *item = &chains->merged[i];
-		uint32_t frame = item->python
-					 ? python_frame(chains, &chains->python_frames[item->index])
-					 : chains->native_frames[item->index];
+		uint32_t frame = merged_frame(chains, item);
 
 		if (frame == KEYED_NONE)
 			return err_nomem(err);

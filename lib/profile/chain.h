@@ -2,6 +2,7 @@
 #define PYPERF_CHAIN_H
 
 #include "base/err.h"
+#include "profile/profile.h"
 #include "ring/record.h"
 
 #include <stdbool.h>
@@ -21,7 +22,8 @@ struct profile;
 /* The profile is borrowed; arch may be NULL: the host's. `expand`: functions that were inlined get
  * frames of their own. */
 struct arch;
-struct chains *chains_new(struct profile *profile, const struct arch *arch, bool expand);
+struct chains *chains_new(struct profile *profile, const struct arch *arch, bool expand,
+			  enum profile_native native);
 void chains_free(struct chains *chains);
 
 struct chain_sample {

@@ -682,7 +682,9 @@ static int loader_init(struct loader *l, struct err *err)
 	l->repeats = calloc(REPEATS, sizeof(*l->repeats));
 	l->order = order_new(deliver, l);
 	l->chains = chains_new(l->profile, machine ? arch_by_name(machine) : NULL,
-			       !l->options->no_inline && !l->options->no_symbols);
+			       !l->options->no_inline && !l->options->no_symbols,
+			       l->options->native);
+	l->profile->summary.folded = l->options->native == PROFILE_NATIVE_OFF;
 	l->profile->objects = objects_new(l->profile->processes, data_info(l->file));
 	if (!l->repeats || !l->order || !l->chains || !l->profile->objects)
 		return err_nomem(err);

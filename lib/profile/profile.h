@@ -131,6 +131,7 @@ struct profile_summary {
 	const char *engine;		/* "bpf", "stop", "trampoline", "off"; NULL */
 	double rate_cut;  /* sampled so many times more seldom than asked for; 0: no */
 	uint32_t threads; /* that were sampled */
+	bool folded;	  /* by PROFILE_NATIVE_OFF: who is innermost cannot be told any more */
 	/* Native stacks that were unwound from copies, by the recorder or here. */
 	uint64_t unwound, unwound_whole;
 };
@@ -161,10 +162,19 @@ struct profile_sample {
 };
 typedef int profile_on_sample(const struct profile_sample *sample, void *ctx, struct err *err);
 
+/* Which native frames stacks have. */
+enum profile_native {
+	PROFILE_NATIVE_ON, /* all but CPython's eval loop and trampolines, whose time is Python's */
+	PROFILE_NATIVE_OFF, /* none where there are Python frames, whose time is also that of native
+			     * code and of the kernel that run for them */
+	PROFILE_NATIVE_ALL, /* all */
+};
+
 struct profile_options {
 	profile_on_sample *on_sample; /* may be NULL */
 	void *ctx;
 	bool no_symbols; /* counting only */
+	enum profile_native native;
 	bool no_inline;	 /* functions that the compiler inlined are a part of their callers */
 	/* Only samples of these times are loaded: within phases of that name, within perf's --time
 	 * (see spans_parse()). NULL: all. ERR_NOT_FOUND where no phase has the name. */

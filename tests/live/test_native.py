@@ -114,6 +114,37 @@ def order(python):
     return f"{ordered} of {inside}"
 
 
+HIDDEN = r"(_PyEval_EvalFrameDefault|_TAIL_CALL_\w+)\b|py::"
+
+
+@live.test
+def wanted():
+    """--native=off leaves Python alone, =all adds the eval loop and trampolines, and no sample is lost."""
+    told = []
+    for python in [python for python in live.of_each_kind().values() if not python.root]:
+        options = ["-X", "perf"] if live.version_of(python) >= (3, 12) else []
+        recording = live.Recording([python, *options, "-c", CALLBACK], "-e", "cpu-clock:u", "-F", "999")
+        on, off, all_ = (list(live.parse_script(recording.read("script", "--no-inline", f"--native={word}"))) for word in ("on", "off", "all"))
+        check(len(on) == len(off) == len(all_) > 300, len(on), len(off), len(all_))
+        shown = collections.Counter()
+        for usual, without, whole in zip(on, off, all_):
+            check(usual.head == without.head == whole.head, usual.head, without.head, whole.head)
+            if not usual.python:
+                continue
+            # Without a line, too: a frame that has not begun.
+            folded = [repr(frame) for frame in usual.frames if frame.python or re.match(r"<|.*\.py$", frame.file)]
+            check([repr(frame) for frame in without.frames] == folded, without.frames, folded)
+            hidden = [re.match(HIDDEN, frame.name) for frame in whole.frames]
+            shown.update(match[0] for match in hidden if match)
+            # Without offsets: an innermost frame is where it is, others where they return to.
+            left = [frame.name.split("+")[0] for frame, match in zip(whole.frames, hidden) if not match]
+            check(left == [frame.name.split("+")[0] for frame in usual.frames], "hidden is something else:", whole.frames, "of which is shown", usual.frames)
+        check(shown["_PyEval_EvalFrameDefault"] > 300, shown)
+        check(bool(options) == (shown["py::"] > 300), shown)
+        told.append(f"{shown['_PyEval_EvalFrameDefault']} eval loops, {shown['py::']} trampolines")
+    return "; ".join(told)
+
+
 @live.test
 def said():
     """Copies that are too short: the report says how many stacks end, why and where."""

@@ -15,10 +15,12 @@
  * Python frames: p, and P for the root-most one of its run. The result names native frames by
  * their index in the native stack and Python frames as a, b, c...
  */
-static const struct {
+struct merge_case {
 	const char *what, *native, *python, *result;
 	size_t dropped;
-} cases[] = {
+};
+
+static const struct merge_case cases[] = {
 	{"no Python: unchanged", "knen", "", "0123", 0},
 	{"nothing at all", "", "", "", 0},
 	{"only Python", "", "pP", "ab", 0},
@@ -42,6 +44,14 @@ static const struct {
 	{"kernel below the last eval", "enk", "P", "a1", 1},
 };
 
+/* With the eval loop and trampolines. */
+static const struct merge_case cases_of_all[] = {
+	{"the eval loop above what it runs", "nenen", "pPP", "01ab23c4", 0},
+	{"trampolines below what they call", "ntenten", "PP", "012a345b6", 0},
+	{"the eval loop itself", "e", "PPP", "0abc", 0},
+	{"a trampoline, broken chain", "ntn", "P", "0a", 1},
+};
+
 static uint8_t class_of(char c)
 {
 	return c == 'k'	  ? MERGE_KERNEL
@@ -50,28 +60,37 @@ static uint8_t class_of(char c)
 			  : MERGE_TRAMPOLINE;
 }
 
+static void check_case(const struct merge_case *row, bool all)
+{
+	struct py_raw_frame python[16] = {0};
+	struct merge_item items[32];
+	uint8_t native[16];
+	char result[32];
+	size_t n = strlen(row->native), p = strlen(row->python), dropped = 77, len;
+
+	for (size_t j = 0; j < n; j++)
+		native[j] = class_of(row->native[j]);
+	for (size_t j = 0; j < p; j++)
+		python[j].instr = row->python[j] == 'P' ? PY_FRAME_ENTRY : 0;
+	len = merge_stacks(native, n, python, p, all, items, &dropped);
+	for (size_t j = 0; j < len; j++)
+		result[j] = (char)((items[j].python ? 'a' : '0') + (char)items[j].index);
+	result[len] = '\0';
+	if (strcmp(result, row->result) || dropped != row->dropped)
+		fail_msg("%s: %s + %s = %s, %zu dropped; expected %s, %zu", row->what, row->native,
+			 row->python, result, dropped, row->result, row->dropped);
+}
+
 static void test_cases(void **state)
 {
-	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		struct py_raw_frame python[16] = {0};
-		struct merge_item items[32];
-		uint8_t native[16];
-		char result[32];
-		size_t n = strlen(cases[i].native), p = strlen(cases[i].python), dropped = 77, len;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+		check_case(&cases[i], false);
+}
 
-		for (size_t j = 0; j < n; j++)
-			native[j] = class_of(cases[i].native[j]);
-		for (size_t j = 0; j < p; j++)
-			python[j].instr = cases[i].python[j] == 'P' ? PY_FRAME_ENTRY : 0;
-		len = merge_stacks(native, n, python, p, items, &dropped);
-		for (size_t j = 0; j < len; j++)
-			result[j] = (char)((items[j].python ? 'a' : '0') + (char)items[j].index);
-		result[len] = '\0';
-		if (strcmp(result, cases[i].result) || dropped != cases[i].dropped)
-			fail_msg("%s: %s + %s = %s, %zu dropped; expected %s, %zu", cases[i].what,
-				 cases[i].native, cases[i].python, result, dropped, cases[i].result,
-				 cases[i].dropped);
-	}
+static void test_cases_of_all(void **state)
+{
+	for (size_t i = 0; i < sizeof(cases_of_all) / sizeof(cases_of_all[0]); i++)
+		check_case(&cases_of_all[i], true);
 }
 
 /* What must hold of every result, whatever went in. */
@@ -133,7 +152,7 @@ static void test_properties(void **state)
 			seed = seed * 1664525 + 1013904223;
 			python[i].instr = seed & 0x00100000 ? PY_FRAME_ENTRY : 0;
 		}
-		len = merge_stacks(native, n, python, p, items, &dropped);
+		len = merge_stacks(native, n, python, p, false, items, &dropped);
 		check_result(native, n, p, items, len, dropped);
 		free(items);
 	}
@@ -143,6 +162,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_cases),
+		cmocka_unit_test(test_cases_of_all),
 		cmocka_unit_test(test_properties),
 	};
 

@@ -29,13 +29,18 @@ void command_verbosity(int quiet, int verbose)
 int command_fail(const struct err *err)
 {
 	struct strbuf safe = {0};
+	const char *line = err->hint;
 
 	text_escape(&safe, err->text, strlen(err->text));
 	fprintf(stderr, "pyperf: %s\n", strbuf_text(&safe));
-	if (err->hint[0]) {
+	/* Hints may have several lines, and names in them. */
+	while (*line) {
+		size_t len = strcspn(line, "\n");
+
 		strbuf_reset(&safe);
-		/* Hints may have several lines: they are ours. */
-		fprintf(stderr, "%s\n", err->hint);
+		text_escape(&safe, line, len);
+		fprintf(stderr, "%s\n", strbuf_text(&safe));
+		line += len + (line[len] == '\n');
 	}
 	strbuf_fini(&safe);
 	return err_exit_status(err->code);

@@ -41,10 +41,7 @@
 #include <unistd.h>
 
 #define TRACER_NAME "stop-tracer" /* not to be found by those who end "pyperf" by name */
-#define OPTIONS \
-	(PTRACE_O_TRACECLONE | PTRACE_O_TRACEFORK | PTRACE_O_TRACEVFORK | PTRACE_O_TRACEEXEC)
-#define SLICE_NS 100000 /* the shortest that there is */
-#define PASSES_MAX 64	/* over a process that never stops creating threads */
+#define SLICE_NS 100000		  /* the shortest that there is */
 
 /* siginfo of TRAP_PERF (include/uapi/asm-generic/siginfo.h), which C libraries do not have yet. */
 #define CODE_TRAP_PERF 6
@@ -90,46 +87,11 @@ static void tell_stop(struct tracer *tracer, uint32_t kind, pid_t tid)
 	tracer_tell(tracer, kind, &stop, sizeof(stop), NULL, 0);
 }
 
-/* Lines of /proc/TID/status. */
-
-struct status {
-	pid_t pid, parent, tracer;
-	uint64_t pending, blocked;
-};
-
-static uint64_t field(const char *text, const char *name, int base)
-{
-	const char *line = strstr(text, name);
-
-	return line ? strtoull(line + strlen(name), NULL, base) : 0;
-}
-
-static bool read_status(pid_t tid, struct status *status)
-{
-	struct strbuf text = {0};
-	char path[32];
-	bool there;
-
-	snprintf(path, sizeof(path), "/proc/%d/status", (int)tid);
-	there = io_read_file(path, &text, 1 << 16, NULL) == 0 && text.buf;
-	*status = (struct status){0};
-	if (there)
-		*status = (struct status){
-			.pid = (pid_t)field(text.buf, "\nTgid:", 10),
-			.parent = (pid_t)field(text.buf, "\nPPid:", 10),
-			.tracer = (pid_t)field(text.buf, "\nTracerPid:", 10),
-			.pending = field(text.buf, "\nSigPnd:", 16),
-			.blocked = field(text.buf, "\nSigBlk:", 16),
-		};
-	strbuf_fini(&text);
-	return there;
-}
-
 #define SIGTRAP_BIT (1ull << (SIGTRAP - 1))
 
 /* Threads and processes */
 
-static struct task *find_task(const struct tracer *tracer, pid_t tid)
+struct task *tracer_find_task(const struct tracer *tracer, pid_t tid)
 {
 	const uint64_t *task = map_get(&tracer->tasks, (uint64_t)tid);
 
@@ -166,13 +128,13 @@ static struct tracee *add_tracee(struct tracer *tracer, pid_t pid, pid_t parent)
 	return tracee;
 }
 
-static struct task *add_task(struct tracer *tracer, pid_t tid)
+struct task *tracer_add_task(struct tracer *tracer, pid_t tid)
 {
 	struct task *task = calloc(1, sizeof(*task));
 	uint64_t *slot = task ? map_put(&tracer->tasks, (uint64_t)tid, NULL) : NULL;
-	struct status status;
+	struct tracer_status status;
 
-	if (slot && read_status(tid, &status)) {
+	if (slot && tracer_read_status(tid, &status)) {
 		task->tid = tid;
 		task->tracee = find_tracee(tracer, status.pid);
 		if (!task->tracee)
@@ -301,7 +263,7 @@ static void on_exec(struct tracer *tracer, struct task *task)
 		hand_over(other, task);
 	}
 	for (size_t i = 0; i < gone.len; i++)
-		drop_task(tracer, find_task(tracer, gone.items[i]));
+		drop_task(tracer, tracer_find_task(tracer, gone.items[i]));
 	vec_fini(&gone);
 	tracee->python = false;
 	memory_process_fini(&tracee->live);
@@ -450,9 +412,9 @@ static void begin_leaving(struct tracer *tracer)
  */
 static void look_at(struct tracer *tracer, pid_t tid, uint64_t time)
 {
-	struct task *task = find_task(tracer, tid);
+	struct task *task = tracer_find_task(tracer, tid);
 	uint64_t now = tracer_now();
-	struct status status;
+	struct tracer_status status;
 
 	if (!task) {
 		tell_stop(tracer, TRACER_ENDED, tid);
@@ -460,7 +422,7 @@ static void look_at(struct tracer *tracer, pid_t tid, uint64_t time)
 	}
 	if (task->stopped >= time)
 		return; /* the news is on its way */
-	if (!read_status(tid, &status) || (status.pending & SIGTRAP_BIT)) {
+	if (!tracer_read_status(tid, &status) || (status.pending & SIGTRAP_BIT)) {
 		if (status.blocked & SIGTRAP_BIT)
 			tell_stop(tracer, TRACER_CANNOT, tid);
 		return;
@@ -514,116 +476,11 @@ static void read_orders(struct tracer *tracer)
 		begin_leaving(tracer);
 }
 
-/* Attaching */
-
-static int explain_seize(pid_t tid, int saved_errno, struct err *err)
-{
-	char scope[16] = "";
-	struct status status;
-
-	if (saved_errno != EPERM)
-		return err_sys(err, saved_errno, "cannot trace process %d", (int)tid);
-	if (read_status(tid, &status) && status.tracer) {
-		err_set(err, ERR_PERMISSION,
-			"process %d is traced by process %d already (a debugger?), and can have "
-			"one "
-			"tracer only",
-			(int)status.pid, (int)status.tracer);
-		err_hint(err, "end that one, or use --python=bpf, which traces nothing");
-		return ERR_PERMISSION;
-	}
-	if (io_read_line("/proc/sys/kernel/yama/ptrace_scope", scope, sizeof(scope), NULL) > 0 &&
-	    scope[0] > '0') {
-		err_set(err, ERR_PERMISSION,
-			"the kernel does not allow to trace process %d: kernel.yama.ptrace_scope "
-			"is "
-			"%c",
-			(int)tid, scope[0]);
-		err_hint(err, "%s",
-			 scope[0] == '3' ? "3 can be undone by a boot only; use --python=bpf"
-					 : "start the program with `pyperf record -- COMMAND`, or "
-					   "sysctl kernel.yama.ptrace_scope=0, or be root");
-		return ERR_PERMISSION;
-	}
-	err_set(err, ERR_PERMISSION, "the kernel does not allow to trace process %d", (int)tid);
-	err_hint(err, "it has to be one's own and no set-user-id program; a container needs "
-		      "--cap-add SYS_PTRACE, or a seccomp profile that lets ptrace pass");
-	return ERR_PERMISSION;
-}
-
-/* 1 when it is traced now, 0 when it is gone or was traced before. */
-static int seize(struct tracer *tracer, pid_t tid, struct err *err)
-{
-	struct status status;
-	int saved;
-
-	if (find_task(tracer, tid))
-		return 0;
-	if (ptrace(PTRACE_SEIZE, tid, NULL, (void *)OPTIONS) < 0) {
-		saved = errno;
-		if (saved == ESRCH)
-			return 0;
-		/* Made by a thread that is traced, so it is, too. */
-		if (!read_status(tid, &status) || status.tracer != getpid())
-			return explain_seize(tid, saved, err);
-	}
-	return add_task(tracer, tid) ? 1 : 0;
-}
-
-static int attach_thread(struct tracer *tracer, pid_t tid, size_t *count, struct err *err)
-{
-	int ret = seize(tracer, tid, err);
-
-	if (ret != 1)
-		return ret;
-	++*count;
-	ret = tracer_open_events(tracer, find_task(tracer, tid), err);
-	return ret == ERR_NOT_FOUND ? 0 : ret;
-}
-
-static int attach_process(struct tracer *tracer, pid_t pid, struct err *err)
-{
-	struct tasks tids = {0};
-	int ret = 0;
-
-	for (int pass = 0; !ret && pass < PASSES_MAX; pass++) {
-		size_t count = 0;
-
-		tids.len = 0;
-		ret = target_threads(pid, &tids, err);
-		for (size_t i = 0; !ret && i < tids.len; i++)
-			ret = attach_thread(tracer, tids.items[i], &count, err);
-		if (!count)
-			break;
-	}
-	vec_fini(&tids);
-	return ret;
-}
-
-static int attach(struct tracer *tracer, struct err *err)
-{
-	const struct recorder_target *target = tracer->channels->target;
-	size_t count = 0;
-	int ret = 0;
-
-	for (size_t i = 0; ret >= 0 && i < target->tasks.len; i++) {
-		const struct recorder_task *task = &target->tasks.items[i];
-
-		if (target->kind == RECORDER_COMMAND)
-			ret = seize(tracer, task->tid, err); /* its exec opens its events */
-		else if (target->kind == RECORDER_THREADS)
-			ret = attach_thread(tracer, task->tid, &count, err);
-		else
-			ret = attach_process(tracer, task->pid, err);
-	}
-	return ret < 0 ? ret : 0;
-}
-
 /* The loop */
 
 static void take(struct tracer *tracer, pid_t tid, int status)
 {
-	struct task *task = find_task(tracer, tid);
+	struct task *task = tracer_find_task(tracer, tid);
 
 	if (!WIFSTOPPED(status)) {
 		if (task)
@@ -631,7 +488,7 @@ static void take(struct tracer *tracer, pid_t tid, int status)
 		return;
 	}
 	if (!task) {
-		task = add_task(tracer, tid);
+		task = tracer_add_task(tracer, tid);
 		if (!task) {
 			ptrace(PTRACE_DETACH, tid, NULL, NULL);
 			return;
@@ -715,59 +572,11 @@ void tracer_run(const struct tracer_setup *setup)
 	tracer->enabled = setup->enabled;
 	fcntl(tracer->socket, F_SETOWN, getpid());
 	fcntl(tracer->socket, F_SETFL, fcntl(tracer->socket, F_GETFL) | O_ASYNC);
-	answer.code = attach(tracer, &answer.err);
+	answer.code = tracer_attach(tracer, &answer.err);
 	(void)send(tracer->socket, &answer, sizeof(answer), MSG_NOSIGNAL);
 	if (answer.code)
 		begin_leaving(tracer);
 	serve(tracer, &wanted);
 	(void)send(tracer->socket, "l", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
 	_exit(0);
-}
-
-/* Whether a child of ours can be traced at all. */
-static int probe_ptrace(struct err *err)
-{
-	pid_t pid = fork();
-	int saved = 0;
-
-	if (pid < 0)
-		return err_sys(err, errno, "cannot start a process");
-	if (pid == 0)
-		for (;;)
-			pause();
-	if (ptrace(PTRACE_SEIZE, pid, NULL, NULL) < 0)
-		saved = errno;
-	kill(pid, SIGKILL);
-	waitpid(pid, NULL, __WALL);
-	return saved ? explain_seize(pid, saved, err) : 0;
-}
-
-int tracer_probe(pid_t tid, struct err *err)
-{
-	struct perf_event_attr attr;
-	struct event_spec spec = {.name = (char *)"dummy"};
-	struct status status;
-	int fd;
-
-	attr_anchor(&attr, 1);
-	attr.disabled = 1;
-	attr_stopping(&attr, TRACER_COOKIE);
-	fd = event_open_fd(&attr, tid, -1, -1);
-	if (fd == -EINVAL || fd == -E2BIG) {
-		err_set(err, ERR_UNSUPPORTED, "this kernel does not stop threads at their samples");
-		err_hint(err, "it takes Linux 5.13; use --python=bpf or --python=trampoline");
-		return ERR_UNSUPPORTED;
-	}
-	if (tid &&
-	    ((fd == -EACCES || fd == -EPERM) || (read_status(tid, &status) && status.tracer))) {
-		if (fd >= 0)
-			close(fd);
-		return explain_seize(tid, EPERM, err);
-	}
-	if (fd < 0) {
-		spec.attr = attr;
-		return event_open_error(&spec, -fd, err);
-	}
-	close(fd);
-	return tid ? 0 : probe_ptrace(err);
 }

@@ -7,7 +7,7 @@
 #include "record/foresight.h"
 #include "record/tracer.h"
 
-/* What tracer.c, tracer_events.c and tracer_frames.c share. */
+/* What tracer.c, tracer_attach.c, tracer_events.c and tracer_frames.c share. */
 
 struct fds {
 	VEC_OF(int)
@@ -60,8 +60,23 @@ struct tracer {
 };
 
 uint64_t tracer_now(void);
+struct task *tracer_find_task(const struct tracer *tracer, pid_t tid);
+/* A thread that is traced; NULL where it has ended, or memory has. */
+struct task *tracer_add_task(struct tracer *tracer, pid_t tid);
 bool tracer_tell(struct tracer *tracer, uint32_t kind, const void *head, size_t head_len,
 		 const void *body, size_t body_len);
+
+/* tracer_attach.c: traces the targets that run, and opens their events. What ended is no failure.
+ */
+int tracer_attach(struct tracer *tracer, struct err *err);
+
+/* Of /proc/TID/status. */
+struct tracer_status {
+	pid_t pid, parent, tracer;
+	bool ended; /* a zombie */
+	uint64_t pending, blocked;
+};
+bool tracer_read_status(pid_t tid, struct tracer_status *status);
 
 /* tracer_events.c: opens the sampled events for a thread on every CPU. */
 int tracer_open_events(struct tracer *tracer, struct task *task, struct err *err);

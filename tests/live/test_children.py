@@ -1,8 +1,11 @@
 #!/usr/bin/env python3
 """Threads and processes that a target makes, by every way there is, and how they end."""
+import collections
+import ctypes
 import os
 import pathlib
 import re
+import shutil
 import sys
 
 import live
@@ -160,6 +163,29 @@ time.sleep(100)
     order = [name for sample in recording.script() for name in ("before", "after") if name in {f.name for f in sample.python}]
     check(order == sorted(order, reverse=True), "frames of before() follow those of after()")
     check("become" not in {f.name for sample in recording.script()[-20:] for f in sample.python}, "become() goes on")
+
+
+@live.test
+def exec_drops_the_maps():
+    """Two programs in one process, one after the other, at the same addresses."""
+    shell = os.path.realpath("/bin/sh")
+    loop = "i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done"
+    no_randomization = 0x0040000
+    with live.scratch_folder() as folder:
+        for name in ("first", "second"):
+            shutil.copy(shell, f"{folder}/{name}")
+        command = [f"{folder}/first", "-c", f"{loop}; exec {folder}/second -c '{loop}'"]
+        libc = ctypes.CDLL(None)
+        before = libc.personality(0xFFFFFFFF)
+        libc.personality(before | no_randomization)
+        try:
+            recording = live.Recording(command, "-e", "cpu-clock:u")
+        finally:
+            libc.personality(before)
+        samples = [sample.frames[0] for sample in recording.script() if sample.frames]
+    files = [frame.file for frame in samples if frame.file in ("first", "second", f"{folder}/first", f"{folder}/second")]
+    check(files == sorted(files) and len(set(files)) == 2, "samples are of", collections.Counter(files), "in the order", files)
+    return dict(collections.Counter(map(os.path.basename, files)))
 
 
 @live.test

@@ -17,6 +17,7 @@
 #define SIDEBAND_NAME "dummy:HG"
 #define PYTHON_NAME "python-frames"
 #define ANCHOR_NAME "dummy"
+#define GROUP_MAX 64
 #define LATE_ID (UINT64_C(1) << 32)
 
 /* The limit on open files, as far up as it goes; false where it is there already. */
@@ -87,8 +88,10 @@ static int add_file_id(struct data_event *event, uint64_t id, struct err *err)
 	return 0;
 }
 
-static int add_id(struct channels *channels, size_t index, int fd, uint64_t *id, struct err *err)
+static int add_id(struct channels *channels, size_t channel, size_t index, int fd, uint64_t *id,
+		  struct err *err)
 {
+	uint64_t *file_id = &channels->file_ids[channel * channels->event_count + index];
 	struct data_event *event = &channels->events[index];
 	uint64_t *value;
 
@@ -98,7 +101,18 @@ static int add_id(struct channels *channels, size_t index, int fd, uint64_t *id,
 	if (!value)
 		return err_nomem(err);
 	*value = index | (channels->ids_filed ? LATE_ID : 0);
-	return channels->ids_filed ? 0 : add_file_id(event, *id, err);
+	if (channels->ids_filed)
+		return 0;
+	if (!*file_id)
+		*file_id = *id;
+	return add_file_id(event, *id, err);
+}
+
+uint64_t channels_file_id(const struct channels *channels, size_t channel, size_t event)
+{
+	uint64_t id = channels->file_ids[channel * channels->event_count + event];
+
+	return id ? id : channels->events[event].ids[0];
 }
 
 int channels_event(const struct channels *channels, uint64_t id, bool *late)
@@ -132,7 +146,9 @@ static int make_events(struct channels *channels, struct err *err)
 	channels->opened = pythons_open_events(channels->pythons) ? 0 : list->len;
 	channels->event_count = list->len + 1 + pythons_walk(channels->pythons);
 	channels->events = calloc(channels->event_count, sizeof(*channels->events));
-	if (!channels->events)
+	channels->file_ids = calloc(channels->len * channels->event_count,
+				    sizeof(*channels->file_ids));
+	if (!channels->events || !channels->file_ids)
 		return err_nomem(err);
 	for (size_t i = 0; i < channels->event_count; i++) {
 		struct data_event *event = &channels->events[i];
@@ -203,7 +219,9 @@ static int open_event(struct channels *channels, const struct channel *channel, 
 	ret = redirect(*fd, sampled ? channel->samples_fd : channel->sideband_fd, err);
 	if (!ret && sampled && writes_samples(event) && !is_tracepoint(event))
 		ret = pythons_attach(channels->pythons, *fd, false, err);
-	return ret ? ret : add_id(channels, index, *fd, &slot->id, err);
+	return ret ? ret
+		   : add_id(channels, (size_t)(channel - channels->items), index, *fd, &slot->id,
+			    err);
 }
 
 static bool leads(const struct channels *channels, const struct channel_event *open)
@@ -223,6 +241,70 @@ static int switch_events(struct channels *channels, size_t from, bool on, struct
 				       channels->events[open->event].name);
 	}
 	return 0;
+}
+
+/* What read(2) gives of a group, and of an event alone, by attrs.c. */
+struct group_read {
+	uint64_t count, enabled_ns, running_ns;
+	struct {
+		uint64_t value, id;
+	} events[GROUP_MAX];
+};
+
+static size_t read_group(int fd, struct group_read *group)
+{
+	ssize_t got = read(fd, group, sizeof(*group));
+
+	return got < (ssize_t)offsetof(struct group_read, events[1]) ? 0 : group->count;
+}
+
+/* The counts of an event and of the members that follow it. */
+static void add_totals(const struct channels *channels, const struct channel_event *open,
+		       struct channel_total *totals)
+{
+	struct group_read group;
+	size_t count = read_group(open->fd, &group);
+
+	for (size_t i = 0; i < count && open->event + i < channels->sampled; i++) {
+		struct channel_total *total = &totals[open->event + i];
+
+		total->value += group.events[i].value;
+		total->enabled_ns += group.enabled_ns;
+		total->running_ns += group.running_ns;
+	}
+}
+
+/* The side-band events take no counter, so they run whenever their tasks do. (Their own time
+ * enabled goes on while the task is on another CPU.) */
+static uint64_t time_of_tasks(const struct channels *channels)
+{
+	struct group_read group;
+	uint64_t sum = 0;
+
+	for (size_t i = 0; i < channels->open.len; i++) {
+		const struct channel_event *open = &channels->open.items[i];
+
+		if (open->event == channels->sampled && read_group(open->fd, &group))
+			sum += group.running_ns;
+	}
+	return sum;
+}
+
+bool channels_totals(const struct channels *channels, struct channel_total *totals)
+{
+	memset(totals, 0, channels->sampled * sizeof(*totals));
+	for (size_t i = 0; i < channels->open.len; i++)
+		if (leads(channels, &channels->open.items[i]))
+			add_totals(channels, &channels->open.items[i], totals);
+	if (channels->target->kind != RECORDER_CPUS) {
+		uint64_t had = time_of_tasks(channels) - channels->before_ns;
+
+		/* A moment passes between the two. */
+		for (size_t i = 0; i < channels->sampled; i++)
+			totals[i].enabled_ns = had > totals[i].running_ns ? had
+									  : totals[i].running_ns;
+	}
+	return channels->opened > 0;
 }
 
 static int open_sampled(struct channels *channels, pid_t tid, struct err *err)
@@ -314,7 +396,9 @@ static int open_python(struct channels *channels, struct channel *channel, struc
 	ret = redirect(channel->python_fd, channel->samples_fd, err);
 	if (!ret)
 		ret = pythons_output(channels->pythons, channel->cpu, channel->python_fd, err);
-	return ret ? ret : add_id(channels, channels->sampled + 1, channel->python_fd, &id, err);
+	return ret ? ret
+		   : add_id(channels, (size_t)(channel - channels->items), channels->sampled + 1,
+			    channel->python_fd, &id, err);
 }
 
 /* A walker belongs to a tracepoint as a whole and ends with the event that it was attached through.
@@ -345,7 +429,7 @@ static int open_tracepoints(struct channels *channels, struct err *err)
 
 /* An id under which an event is in the file that others open, or that nobody does: the kernel gives
  * no id twice. */
-static int file_id(struct channels *channels, size_t index, struct err *err)
+static int file_id(struct channels *channels, size_t channel, size_t index, struct err *err)
 {
 	struct data_event *event = &channels->events[index];
 	struct perf_event_attr attr = event->attr;
@@ -356,7 +440,7 @@ static int file_id(struct channels *channels, size_t index, struct err *err)
 	fd = open_fd(&attr, 0, -1, -1);
 	if (fd < 0)
 		return open_error(event->name, &attr, fd, err);
-	ret = add_id(channels, index, fd, &id, err);
+	ret = add_id(channels, channel, index, fd, &id, err);
 	close(fd);
 	return ret;
 }
@@ -465,8 +549,8 @@ int channels_open(struct channels *channels, const struct recorder_options *opti
 	if (!ret && pythons_walk(pythons) && !pythons_open_events(pythons))
 		ret = open_tracepoints(channels, err);
 	for (size_t i = 0; !ret && pythons_open_events(pythons) && i < channels->event_count; i++)
-		if (i != channels->sampled)
-			ret = file_id(channels, i, err);
+		for (size_t c = 0; !ret && i != channels->sampled && c < channels->len; c++)
+			ret = file_id(channels, c, i, err);
 	if (ret)
 		channels_close(channels);
 	return ret;
@@ -488,6 +572,7 @@ void channels_close(struct channels *channels)
 	for (size_t i = 0; channels->events && i < channels->event_count; i++)
 		free((void *)channels->events[i].ids);
 	free(channels->events);
+	free(channels->file_ids);
 	*channels = (struct channels){0};
 }
 
@@ -502,6 +587,8 @@ int channels_enable(struct channels *channels, bool on, struct err *err)
 	int ret = 0;
 
 	channels->counting = on;
+	if (on && inherited)
+		channels->before_ns = time_of_tasks(channels);
 	for (int i = 0; !ret && i < (inherited && on ? SWITCHES : 1); i++)
 		ret = switch_events(channels, 0, on, err);
 	pythons_enable(channels->pythons, on);

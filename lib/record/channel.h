@@ -51,7 +51,9 @@ struct channels {
 	size_t ring_bytes; /* of one CPU's samples ring */
 	struct map event_by_id;
 	struct doubt doubt;
-	bool ids_filed; /* set by the recorder: the file's header is written */
+	uint64_t *file_ids; /* by channel, then event: the id of its records in the file; 0: none */
+	uint64_t before_ns; /* CPU time that the tasks had before counting began */
+	bool ids_filed;	    /* set by the recorder: the file's header is written */
 	bool counting;
 };
 
@@ -75,6 +77,17 @@ bool channels_keep(struct channels *channels, size_t channel, size_t event, uint
 
 /* The event that an id belongs to, or -1. A late one is not in the file's header. */
 int channels_event(const struct channels *channels, uint64_t id, bool *late);
+/* The id under which records of an event are in the file: one that was opened on the same CPU, so
+ * that those of an id are in order. */
+uint64_t channels_file_id(const struct channels *channels, size_t channel, size_t event);
+
+/* What the kernel counted in all, of sampled and counted events; false where others opened them.
+ * Enabled is how long an event could have been counted: the time that its tasks (or CPUs) had. */
+struct channel_total {
+	uint64_t value, enabled_ns, running_ns;
+};
+bool channels_totals(const struct channels *channels, struct channel_total *totals);
+
 /* Starts (or ends) counting now. */
 int channels_enable(struct channels *channels, bool on, struct err *err);
 

@@ -1,6 +1,7 @@
 #include "record/meta.h"
 
 #include "base/io.h"
+#include "record/channel.h"
 #include "record/native.h"
 
 #include <jansson.h>
@@ -93,18 +94,37 @@ static json_t *stacks_of(const struct recorder_options *options, const struct na
 	return stacks;
 }
 
-int meta_store(struct data_writer *writer, const struct recorder_options *options,
-	       const struct recorder_result *result, const struct pythons *pythons,
-	       enum recorder_python engine, const struct native *native, int exit_status,
-	       struct err *err)
+/* What the kernel counted in all, also behind the last sample. */
+static json_t *counts_of(const struct meta *meta)
 {
+	json_t *counts = json_array();
+
+	for (size_t i = 0; i < meta->options->events->len; i++) {
+		const struct channel_total *total = &meta->totals[i];
+		json_t *count = json_object();
+
+		json_object_set_new(count, "event", json_integer((json_int_t)i));
+		json_object_set_new(count, "value", json_integer((json_int_t)total->value));
+		json_object_set_new(count, "enabled_ns",
+				    json_integer((json_int_t)total->enabled_ns));
+		json_object_set_new(count, "running_ns",
+				    json_integer((json_int_t)total->running_ns));
+		json_array_append_new(counts, count);
+	}
+	return counts;
+}
+
+int meta_store(struct data_writer *writer, const struct meta *meta, struct err *err)
+{
+	const struct recorder_options *options = meta->options;
+	const struct recorder_result *result = meta->result;
 	json_t *root = json_object(), *pythons_array = json_array(), *events = json_array();
 	char *command = command_line(options->command), *dump;
 	struct pythons_stats stats;
 	int ret;
 
-	pythons_stats(pythons, &stats);
-	pythons_each(pythons, add_python, pythons_array);
+	pythons_stats(meta->pythons, &stats);
+	pythons_each(meta->pythons, add_python, pythons_array);
 	for (size_t i = 0; i < options->events->len; i++)
 		json_array_append_new(events, text(options->events->items[i].name));
 	json_object_set_new(root, "pyperf", text(PYPERF_VERSION));
@@ -113,7 +133,7 @@ int meta_store(struct data_writer *writer, const struct recorder_options *option
 	if (result->target[0])
 		json_object_set_new(root, "target", text(result->target));
 	json_object_set_new(root, "argv", texts(options->command));
-	json_object_set_new(root, "engine", text(pythons_engine_name(engine)));
+	json_object_set_new(root, "engine", text(pythons_engine_name(meta->engine)));
 	json_object_set_new(root, "pythons", pythons_array);
 	json_object_set_new(root, "events", events);
 	json_object_set_new(root, "samples", json_integer((json_int_t)result->samples));
@@ -126,9 +146,14 @@ int meta_store(struct data_writer *writer, const struct recorder_options *option
 	if (stats.engine.not_stopped)
 		json_object_set_new(root, "not_stopped",
 				    json_integer((json_int_t)stats.engine.not_stopped));
-	json_object_set_new(root, "stacks", stacks_of(options, native));
-	if (exit_status >= 0)
-		json_object_set_new(root, "exit_status", json_integer(exit_status));
+	json_object_set_new(root, "stacks", stacks_of(options, meta->native));
+	if (meta->totals)
+		json_object_set_new(root, "counts", counts_of(meta));
+	if (result->reads_dropped)
+		json_object_set_new(root, "reads_dropped",
+				    json_integer((json_int_t)result->reads_dropped));
+	if (meta->exit_status >= 0)
+		json_object_set_new(root, "exit_status", json_integer(meta->exit_status));
 	dump = json_dumps(root, JSON_COMPACT);
 	ret = dump ? data_writer_section(writer, DATA_SECTION_META, dump, strlen(dump), err)
 		   : err_nomem(err);

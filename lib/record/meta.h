@@ -9,10 +9,17 @@
  * own feature sections hold. */
 
 struct native;
-int meta_store(struct data_writer *writer, const struct recorder_options *options,
-	       const struct recorder_result *result, const struct pythons *pythons,
-	       enum recorder_python engine, const struct native *native, int exit_status,
-	       struct err *err);
+struct channel_total;
+struct meta {
+	const struct recorder_options *options;
+	const struct recorder_result *result;
+	const struct channel_total *totals; /* of options->events; NULL: not known */
+	const struct pythons *pythons;
+	enum recorder_python engine;
+	const struct native *native;
+	int exit_status; /* -1: not known */
+};
+int meta_store(struct data_writer *writer, const struct meta *meta, struct err *err);
 
 struct machine_facts {
 	struct data_info info; /* points into the rest */

@@ -13,6 +13,7 @@
 #include "record/native.h"
 #include "record/phases.h"
 #include "record/pythons.h"
+#include "record/sums.h"
 #include "record/target.h"
 #include "ring/record.h"
 #include "symbol/elf.h"
@@ -72,6 +73,7 @@ struct recorder {
 	struct machine_facts facts;
 	struct strbuf tracing; /* formats of tracepoints */
 	struct attach attach;
+	struct sums sums;
 	struct strbuf renamed; /* a record with another id */
 	struct strbuf frames;  /* a record of frames that an engine gave */
 	bool held;	       /* a sample waits for its frames */
@@ -228,20 +230,36 @@ static void put_old_back(struct recorder *recorder)
 	rename(old, recorder->options->path);
 }
 
-static int open_file(struct recorder *recorder, struct err *err)
+/* The events as the file has them: see sums.h. */
+static int create_file(struct recorder *recorder, struct err *err)
 {
+	const struct channels *channels = &recorder->channels;
 	struct data_writer_options options = {
 		.zstd_level = recorder->options->zstd_level,
-		.mmap_len = recorder->channels.ring_bytes,
+		.mmap_len = channels->ring_bytes,
 	};
+	struct data_event *events = malloc(channels->event_count * sizeof(*events));
+	int ret;
+
+	if (!events)
+		return err_nomem(err);
+	memcpy(events, channels->events, channels->event_count * sizeof(*events));
+	for (size_t i = 0; i < channels->event_count; i++)
+		if (events[i].attr.sample_type & PERF_SAMPLE_READ)
+			events[i].attr.inherit = 0;
+	ret = data_writer_open(&recorder->writer, recorder->options->path, events,
+			       channels->event_count, &options, err);
+	free(events);
+	return ret;
+}
+
+static int open_file(struct recorder *recorder, struct err *err)
+{
 	struct stat st;
 	int ret = keep_old(recorder, err);
 
-	if (ret)
-		return ret;
-	ret = data_writer_open(&recorder->writer, recorder->options->path,
-			       recorder->channels.events, recorder->channels.event_count, &options,
-			       err);
+	if (!ret)
+		ret = create_file(recorder, err);
 	if (ret)
 		return ret;
 	recorder->channels.ids_filed = true;
@@ -283,6 +301,7 @@ static int note_target(struct recorder *recorder, const struct recorder_target *
 	struct strbuf text = {0};
 
 	recorder->target = target;
+	recorder->sums.of_tasks = target->kind != RECORDER_CPUS;
 	if (target->kind == RECORDER_COMMAND)
 		return 0;
 	target_describe(target, &text);
@@ -371,7 +390,10 @@ static int on_sideband(struct recorder *recorder, const struct perf_event_header
 		pythons_exec(recorder->pythons, (pid_t)comm.pid);
 		return 0;
 	case PERF_RECORD_FORK:
-		if (!record_decode_task(header, &task) || task.pid == task.ppid)
+		if (!record_decode_task(header, &task))
+			return 0;
+		sums_fork(&recorder->sums, task.tid, task.time);
+		if (task.pid == task.ppid)
 			return 0;
 		roots_fork(recorder->roots, (pid_t)task.pid, (pid_t)task.ppid);
 		pythons_fork(recorder->pythons, (pid_t)task.pid, (pid_t)task.ppid, task.time);
@@ -452,11 +474,29 @@ static bool ask_for_frames(struct recorder *recorder, const struct record_sample
 	return answer != ENGINE_WAIT;
 }
 
+/* Where a record is from. */
+struct origin {
+	struct recorder *recorder;
+	size_t channel;
+};
+
+static uint64_t file_id(uint64_t id, void *ctx)
+{
+	const struct origin *origin = ctx;
+	bool late;
+	int event = channels_event(&origin->recorder->channels, id, &late);
+
+	return event < 0 || !late ? id
+				  : channels_file_id(&origin->recorder->channels, origin->channel,
+						     (size_t)event);
+}
+
 /* The record becomes what goes into the file. */
 static enum fate on_sample(struct recorder *recorder, size_t channel,
 			   const struct perf_event_header **record, int event, uint64_t id)
 {
 	uint32_t *frames_before = &recorder->frames_before.items[channel];
+	struct origin origin = {recorder, channel};
 	const struct ring *ring = &recorder->channels.items[channel].samples;
 	const struct perf_event_attr *attr;
 	struct record_sample sample;
@@ -487,14 +527,16 @@ static enum fate on_sample(struct recorder *recorder, size_t channel,
 	if (recorder->native)
 		*record = native_sample(recorder->native, channel, *record, attr, &sample);
 	hits_sample(recorder->hits, &sample);
+	*record = sums_of_sample(&recorder->sums, *record, attr, &sample, file_id, &origin);
 	return WRITTEN;
 }
 
-/* Events that were opened late are in the file under their event's first id. */
-static const struct perf_event_header *
-rename_event(struct recorder *recorder, const struct perf_event_header *header, int event)
+/* Events that were opened late are in the file under another of their event's ids. */
+static const struct perf_event_header *rename_event(struct recorder *recorder, size_t channel,
+						    const struct perf_event_header *header,
+						    int event)
 {
-	uint64_t id = recorder->channels.events[event].ids[0];
+	uint64_t id = channels_file_id(&recorder->channels, channel, (size_t)event);
 	bool sample = header->type == PERF_RECORD_SAMPLE;
 	struct strbuf *renamed = &recorder->renamed;
 
@@ -553,7 +595,7 @@ static int read_record(struct recorder *recorder, size_t channel,
 	if (ret)
 		return ret;
 	if (late && event >= 0)
-		header = rename_event(recorder, header, event);
+		header = rename_event(recorder, channel, header, event);
 	if (recorder->frames.len && !strbuf_failed(&recorder->frames))
 		ret = data_write(recorder->writer, recorder->frames.buf, recorder->frames.len, err);
 	if (ret)
@@ -752,17 +794,27 @@ int recorder_run(struct recorder *recorder, int wake_fd, bool (*on_wake)(void *c
  * and our reader then take the file's. */
 static int store_all(struct recorder *recorder, int exit_status, struct err *err)
 {
+	struct meta meta = {
+		.options = recorder->options,
+		.result = &recorder->result,
+		.pythons = recorder->pythons,
+		.engine = recorder->engine,
+		.native = recorder->native,
+		.exit_status = exit_status,
+	};
+	struct channel_total *totals = calloc(recorder->channels.sampled, sizeof(*totals));
 	int ret = kernel_store_build_id(recorder->writer, err);
 
+	if (totals && channels_totals(&recorder->channels, totals))
+		meta.totals = totals;
 	if (!ret)
 		ret = pythons_store(recorder->pythons, recorder->options->sources, recorder->writer,
 				    err);
 	if (!ret)
 		ret = hits_store(recorder->hits, recorder->writer, err);
 	if (!ret)
-		ret = meta_store(recorder->writer, recorder->options, &recorder->result,
-				 recorder->pythons, recorder->engine, recorder->native, exit_status,
-				 err);
+		ret = meta_store(recorder->writer, &meta, err);
+	free(totals);
 	if (!ret)
 		ret = phases_store(recorder->options->phases, recorder->writer, err);
 	return ret;
@@ -779,6 +831,7 @@ int recorder_close(struct recorder *recorder, int exit_status, struct recorder_r
 	recorder->result.duration_ns = now_ns() - recorder->started_ns;
 	pythons_finish(recorder->pythons);
 	ret = read_round(recorder, err);
+	recorder->result.reads_dropped = recorder->sums.dropped;
 	if (!ret)
 		ret = store_all(recorder, exit_status, err);
 	closed = data_writer_close(recorder->writer, &recorder->facts.info, ret ? NULL : err);
@@ -809,6 +862,7 @@ void recorder_free(struct recorder *recorder)
 	roots_free(recorder->roots);
 	native_free(recorder->native);
 	attach_fini(&recorder->attach);
+	sums_fini(&recorder->sums);
 	strbuf_fini(&recorder->renamed);
 	strbuf_fini(&recorder->frames);
 	vec_fini(&recorder->frames_before);

@@ -97,8 +97,10 @@ struct recorder_result {
 	char target[256]; /* in words, of what is no command: "process 12 (python3)" */
 	uint64_t samples; /* of the events that were asked for */
 	uint64_t lost;
-	uint64_t python; /* samples that carry Python frames */
-	uint64_t bytes;	 /* of the finished file */
+	uint64_t reads_dropped; /* samples whose counts went backwards: nothing was taken from them
+				 */
+	uint64_t python;	/* samples that carry Python frames */
+	uint64_t bytes;		/* of the finished file */
 	uint64_t duration_ns;
 	unsigned int pythons;	      /* interpreters that were found */
 	unsigned int unknown_pythons; /* of a version that the walker does not know */

@@ -54,7 +54,7 @@ include $(B)/features.mk
 endif
 $(B)/features.mk: scripts/probe-features
 	@mkdir -p $(@D)
-	$(Q)CC='$(CC)' CLANG='$(CLANG)' BPFTOOL='$(BPFTOOL)' scripts/probe-features >$@.tmp
+	$(Q)CC='$(CC)' CLANG='$(CLANG)' BPFTOOL='$(BPFTOOL)' PROTOC_C='$(PROTOC_C)' scripts/probe-features >$@.tmp
 	$(Q)mv $@.tmp $@
 
 $(B)/%.o: %.c $(B)/features.mk
@@ -87,6 +87,21 @@ $(B)/%.skel.h: $(B)/%.bpf.o
 	$(Q)mv $@.tmp $@
 ifeq ($(HAVE_BPF),1)
 $(LIB_OBJ): | $(BPF_SRC:%.bpf.c=$(B)/%.skel.h)
+endif
+
+# The code for pprof's messages, from its own description of them.
+PROTOC_C ?= protoc-c
+PPROF := lib/output/vendor/pprof
+$(B)/pprof/profile.pb-c.c: $(PPROF)/profile.proto $(B)/features.mk
+	@mkdir -p $(@D)
+	$(call say,GEN )
+	$(Q)$(PROTOC_C) --proto_path=$(PPROF) --c_out=$(@D) $(PPROF)/profile.proto
+$(B)/pprof/%.o: $(B)/pprof/%.c
+	$(call say,CC  )
+	$(Q)$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) -c -o $@ $<
+ifeq ($(HAVE_PROTOBUF),1)
+$(LIB_OBJ): | $(B)/pprof/profile.pb-c.c
+$(B)/libpyperf.a: $(B)/pprof/profile.pb-c.o
 endif
 
 # Tests

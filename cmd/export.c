@@ -1,27 +1,31 @@
 #include "cmd/cmd.h"
 #include "cmd/filter.h"
 
+#include "base/sink.h"
 #include "base/strbuf.h"
 #include "output/output.h"
+#include "output/samples.h"
 
-#include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 static struct {
-	char *format, *output, *weight;
+	char *format, *output, *weight, *min_duration;
 } given;
 
 const struct poptOption export_options[] = {
 	{"format", 'f', POPT_ARG_STRING, &given.format, 0, "format; 'list' shows them all",
 	 "FORMAT"},
 	{"output", 'o', POPT_ARG_STRING, &given.output, 0,
-	 "file to write, - for standard output (default)", "FILE"},
+	 "file to write, - for standard output (default); NAME.gz and NAME.zst are compressed",
+	 "FILE"},
 	{"weight", '\0', POPT_ARG_STRING, &given.weight, 0,
 	 "what a stack counts: its samples (default) or its share of the event's period",
 	 "samples|period"},
+	{"min-duration", '\0', POPT_ARG_STRING, &given.min_duration, 0,
+	 "trace: leave out slices that are shorter (ns, us, ms or s; a bare number is us)", "TIME"},
 	{NULL, '\0', POPT_ARG_INCLUDE_TABLE, (void *)inline_options, 0, NULL, NULL},
 	{NULL, '\0', POPT_ARG_INCLUDE_TABLE, (void *)view_options, 0, NULL, NULL},
 	POPT_TABLEEND,
@@ -36,21 +40,12 @@ static int list_formats(void)
 	return 0;
 }
 
-/* 0 and the format, or an exit status; -1 after --format list. */
-static int check_options(const struct command *command, const char *extra,
-			 const struct export_format **format, struct export_options *options)
+/* 0 and the format, or the exit status of a usage error. */
+static int find_format(const struct command *command, const struct export_format **format)
 {
 	struct strbuf names = {0};
-	int weight = given.weight ? word_find(weights, given.weight) : 0, status;
+	int status;
 
-	if (extra)
-		return command_usage(command, "unexpected word '%s'", extra);
-	if (given.format && strcmp(given.format, "list") == 0)
-		return -1;
-	if (weight < 0)
-		return command_usage(command, "--weight is samples or period, not '%s'",
-				     given.weight);
-	options->by_period = weight;
 	*format = given.format ? export_format_find(given.format) : NULL;
 	if (*format)
 		return 0;
@@ -64,63 +59,85 @@ static int check_options(const struct command *command, const char *extra,
 	return status;
 }
 
-/* Writes aside and renames, so that a file is whole or not there. What is no plain file (a pipe, a
- * device) is written in place. */
+/* Nanoseconds of "100us", "1.5ms", "250"; false for anything else. */
+static bool parse_duration(const char *text, int64_t *ns)
+{
+	static const struct word units[] = {
+		{"", 1000}, {"ns", 1}, {"us", 1000}, {"ms", 1000000}, {"s", 1000000000}, {0},
+	};
+	char *end;
+	double value = strtod(text, &end);
+	int unit = word_find(units, end);
+
+	if (end == text || unit < 0 || !isfinite(value) || fabs(value) * unit > 9e18)
+		return false;
+	*ns = llrint(value * unit);
+	return true;
+}
+
+/* 0 and the format, or an exit status; -1 after --format list. */
+static int check_options(const struct command *command, const char *extra,
+			 const struct export_format **format, struct export_options *options)
+{
+	int weight = given.weight ? word_find(weights, given.weight) : 0, status;
+	int64_t duration = 0;
+
+	if (extra)
+		return command_usage(command, "unexpected word '%s'", extra);
+	if (given.format && strcmp(given.format, "list") == 0)
+		return -1;
+	if (weight < 0)
+		return command_usage(command, "--weight is samples or period, not '%s'",
+				     given.weight);
+	options->by_period = weight;
+	status = find_format(command, format);
+	if (status)
+		return status;
+	if (given.min_duration && (!parse_duration(given.min_duration, &duration) || duration < 0))
+		return command_usage(command,
+				     "--min-duration is a time such as 100us or 2ms, not '%s'",
+				     given.min_duration);
+	if (given.min_duration && strcmp((*format)->name, "trace") != 0)
+		return command_usage(command, "--min-duration is for --format trace");
+	options->min_duration = (uint64_t)duration;
+	if (((*format)->needs & EXPORT_BINARY) && !given.output && isatty(STDOUT_FILENO))
+		return command_usage(command,
+				     "%s is not for a terminal: say --output FILE, or -o - for "
+				     "standard output",
+				     (*format)->name);
+	return 0;
+}
+
 static int write_file(const char *path, const struct export_format *format,
 		      const struct export_options *options, struct err *err)
 {
-	struct strbuf aside = {0};
-	struct stat st;
-	bool in_place = stat(path, &st) == 0 && !S_ISREG(st.st_mode);
-	FILE *out = NULL;
-	int fd = -1, rc = 0, saved;
+	struct sink *sink;
+	int rc = sink_open(&sink, path, err);
 
-	strbuf_printf(&aside, in_place ? "%s" : "%s.XXXXXX", path);
-	if (strbuf_failed(&aside))
-		return err_nomem(err);
-	if (!in_place)
-		fd = mkstemp(aside.buf);
-	out = in_place ? fopen(path, "w") : fd >= 0 ? fdopen(fd, "w") : NULL;
-	if (!out) {
-		rc = err_sys(err, errno, "cannot write %s", path);
-		if (fd >= 0)
-			close(fd);
-		goto out;
-	}
-	rc = format->write(out, options, err);
-	saved = ferror(out) ? EIO : 0;
-	errno = 0;
-	if (fflush(out) || ferror(out))
-		saved = errno ? errno : EIO;
-	if (!in_place && !saved && !rc) {
-		mode_t mask = umask(0);
+	if (rc)
+		return rc;
+	return sink_close(sink, format->write(sink_file(sink), options, err), err);
+}
 
-		umask(mask);
-		fchmod(fileno(out), 0666 & ~mask);
-	}
-	if (fclose(out) && !saved)
-		saved = errno;
-	if (!rc && saved)
-		rc = err_sys(err, saved, "cannot write %s", path);
-	if (!rc && !in_place && rename(aside.buf, path))
-		rc = err_sys(err, errno, "cannot write %s", path);
-out:
-	if (rc && !in_place && fd >= 0)
-		unlink(aside.buf);
-	strbuf_fini(&aside);
-	return rc;
+static int write_out(const struct export_format *format, const struct export_options *options,
+		     struct err *err)
+{
+	if (given.output && strcmp(given.output, "-") != 0)
+		return write_file(given.output, format, options, err);
+	return format->write(stdout, options, err);
 }
 
 int cmd_export(int argc, const char **argv)
 {
 	const struct command *command = command_find("export");
-	const struct profile_options load = {0};
+	struct profile_options load = {0};
 	const struct export_format *format = NULL;
 	struct export_options options = {0};
+	struct samples *samples = NULL;
 	struct opened opened;
 	struct err err = {0};
 	poptContext context;
-	int status = 0, rc;
+	int status = 0, rc = 0;
 
 	context = command_options(command, argc, argv, 0, &status);
 	if (!context)
@@ -129,16 +146,24 @@ int cmd_export(int argc, const char **argv)
 	poptFreeContext(context);
 	if (status)
 		return status < 0 ? command_finish_output(list_formats()) : status;
-	rc = view_open(&opened, &load, &err);
+	if (format->needs & EXPORT_SAMPLES) {
+		samples = samples_new();
+		load.on_sample = samples_keep;
+		load.ctx = samples;
+		rc = samples ? 0 : err_nomem(&err);
+	}
+	if (!rc)
+		rc = view_open(&opened, &load, &err);
 	if (!rc) {
 		options.profile = opened.profile;
+		options.info = data_info(opened.file);
+		options.samples = samples;
 		options.filter = &opened.filter;
 		options.event = opened.event;
-		if (given.output && strcmp(given.output, "-") != 0)
-			rc = write_file(given.output, format, &options, &err);
-		else
-			rc = format->write(stdout, &options, &err);
+		options.all_events = !view_given.event;
+		rc = write_out(format, &options, &err);
 		view_close(&opened);
 	}
+	samples_free(samples);
 	return command_finish_output(rc < 0 ? command_fail(&err) : 0);
 }

@@ -29,6 +29,8 @@ static const char *const script_examples[] = {"pyperf script | less", NULL};
 static const char *const export_examples[] = {
 	"pyperf export --format folded -o stacks.txt",
 	"pyperf export --format folded | flamegraph.pl >flame.svg",
+	"pyperf export --format pprof -o out.pb.gz && go tool pprof -http=: out.pb.gz",
+	"pyperf export --format firefox -o profile.json.gz",
 	NULL,
 };
 static const char *const doctor_examples[] = {

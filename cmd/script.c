@@ -2,6 +2,7 @@
 #include "cmd/filter.h"
 
 #include "output/output.h"
+#include "output/samples.h"
 
 const struct poptOption script_options[] = {
 	{NULL, '\0', POPT_ARG_INCLUDE_TABLE, (void *)inline_options, 0, NULL, NULL},
@@ -12,11 +13,11 @@ const struct poptOption script_options[] = {
 int cmd_script(int argc, const char **argv)
 {
 	const struct command *command = command_find("script");
-	struct profile_options options = {.on_sample = script_keep};
+	struct profile_options options = {.on_sample = samples_keep};
 	struct opened opened;
 	struct err err = {0};
 	poptContext context;
-	struct script *script;
+	struct samples *samples;
 	int status = 0, rc;
 
 	context = command_options(command, argc, argv, 0, &status);
@@ -28,14 +29,14 @@ int cmd_script(int argc, const char **argv)
 	poptFreeContext(context);
 	if (status)
 		return status;
-	script = script_new();
-	options.ctx = script;
-	rc = script ? view_open(&opened, &options, &err) : err_nomem(&err);
+	samples = samples_new();
+	options.ctx = samples;
+	rc = samples ? view_open(&opened, &options, &err) : err_nomem(&err);
 	if (!rc) {
-		rc = output_script(stdout, opened.profile, script, &opened.filter,
+		rc = output_script(stdout, opened.profile, samples, &opened.filter,
 				   view_given.event ? opened.event : UINT32_MAX, &err);
 		view_close(&opened);
 	}
-	script_free(script);
+	samples_free(samples);
 	return command_finish_output(rc < 0 ? command_fail(&err) : 0);
 }

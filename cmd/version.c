@@ -28,6 +28,12 @@ const struct poptOption version_options[] = {POPT_TABLEEND};
 #define WITH_UNWIND 0
 #endif
 
+#ifdef HAVE_PROTOBUF
+#define WITH_PROTOBUF 1
+#else
+#define WITH_PROTOBUF 0
+#endif
+
 /* One row per library: what it is for, and the packages that bring it where it was left out. */
 static const struct {
 	const char *name, *purpose, *packages;
@@ -41,7 +47,9 @@ static const struct {
 	 WITH_UNWIND},
 	{"liblzma", "symbols packed within stripped files", "liblzma-dev", WITH_LZMA},
 	{"libiberty", "names of C++ and Rust as in their sources", "libiberty-dev", WITH_DEMANGLE},
-	{"zstd", "compressed recordings", "libzstd-dev", 1},
+	{"zstd", "compressed recordings and exports", "libzstd-dev", 1},
+	{"zlib", "compressed exports", "zlib1g-dev", 1},
+	{"protobuf", "exports for pprof", "libprotobuf-c-dev protobuf-c-compiler", WITH_PROTOBUF},
 	{"capstone", "disassembly in annotate", "libcapstone-dev", WITH_CAPSTONE},
 	{"jansson", "JSON output", "libjansson-dev", 1},
 };

@@ -57,28 +57,34 @@ int output_annotate_python(FILE *out, const struct annotate *annotate, struct er
 /* Disassembly with figures; addresses with figures where it cannot be disassembled. */
 int output_annotate_native(FILE *out, const struct annotate *annotate, struct err *err);
 
-/* perf script's layout. Samples are kept while the profile loads, since names come last. */
-struct script;
-struct script *script_new(void);
-void script_free(struct script *script);
-int script_keep(const struct profile_sample *sample, void *script, struct err *err);
-/* `event` UINT32_MAX: all. */
-int output_script(FILE *out, const struct profile *profile, const struct script *script,
+struct samples;
+/* perf script's layout: samples of the event, or of all where UINT32_MAX. */
+int output_script(FILE *out, const struct profile *profile, const struct samples *samples,
 		  const struct view_filter *filter, uint32_t event, struct err *err);
 
 struct export_options {
 	const struct profile *profile;
+	const struct data_info *info;  /* of the recording's clock; may be NULL */
+	const struct samples *samples; /* where the format needs them */
 	const struct view_filter *filter;
-	uint32_t event;
-	bool by_period; /* weigh by period instead of counting samples */
+	uint32_t event;	       /* for formats that hold one */
+	bool all_events;       /* the others write all of them */
+	bool by_period;	       /* weigh by period instead of counting samples */
+	uint64_t min_duration; /* of slices in a time line; ns */
 };
+
+enum export_needs {
+	EXPORT_SAMPLES = 1, /* options->samples, since it shows time */
+	EXPORT_BINARY = 2,  /* nothing for a terminal */
+};
+
 /* Formats of `pyperf export`: one row each in output/export.c, ended by a row without name. */
 struct export_format {
 	const char *name, *summary;
 	int (*write)(FILE *out, const struct export_options *options, struct err *err);
+	int needs; /* of enum export_needs */
 };
 extern const struct export_format export_formats[];
 const struct export_format *export_format_find(const char *name);
-int output_folded(FILE *out, const struct export_options *options, struct err *err);
 
 #endif

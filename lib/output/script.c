@@ -1,8 +1,5 @@
+#include "output/export.h"
 #include "output/names.h"
-#include "output/output.h"
-
-#include "base/vec.h"
-#include "profile/match.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -17,36 +14,6 @@
  * A Python frame is an entry like any other: its address is the offset of the instruction in the
  * code object, its symbol the qualified name, its object `file.py:line`.
  */
-struct script {
-	struct {
-		VEC_OF(struct profile_sample)
-	} samples;
-};
-
-struct script *script_new(void)
-{
-	return calloc(1, sizeof(struct script));
-}
-
-void script_free(struct script *script)
-{
-	if (!script)
-		return;
-	vec_fini(&script->samples);
-	free(script);
-}
-
-int script_keep(const struct profile_sample *sample, void *ctx, struct err *err)
-{
-	struct script *script = ctx;
-	struct profile_sample *kept = vec_push(&script->samples);
-
-	if (!kept)
-		return err_nomem(err);
-	*kept = *sample;
-	return 0;
-}
-
 /* Every frame is written once and used as often as it was sampled. A caller's frame has the address
  * of its call; perf prints the one that is returned to, which is one more. */
 struct frame_line {
@@ -120,7 +87,7 @@ static void put_chain(FILE *out, struct frame_lines *lines, uint32_t stack)
 	}
 }
 
-static void put_sample(FILE *out, struct frame_lines *lines, const struct profile_sample *sample,
+static void put_sample(FILE *out, struct frame_lines *lines, const struct sample *sample,
 		       const char *comm, const char *event)
 {
 	const struct profile_thread *thread = profile_thread(lines->profile, sample->thread);
@@ -134,43 +101,37 @@ static void put_sample(FILE *out, struct frame_lines *lines, const struct profil
 	fputc('\n', out);
 }
 
-int output_script(FILE *out, const struct profile *profile, const struct script *script,
+int output_script(FILE *out, const struct profile *profile, const struct samples *samples,
 		  const struct view_filter *filter, uint32_t event, struct err *err)
 {
 	size_t frames = profile_frame_count(profile);
 	struct frame_lines lines = {.profile = profile};
-	struct view_matcher *matcher = NULL;
+	struct samples_walk walk;
+	const struct sample *sample;
 	struct names *names = NULL;
 	struct strbuf comm = {0}, name = {0};
-	int rc = names_new(&names, profile, err);
+	int rc = samples_walk_init(&walk, samples, profile, filter, event, err);
 
+	if (!rc)
+		rc = names_new(&names, profile, err);
 	lines.names = names;
 	for (size_t i = 0; i < 2 && !rc; i++) {
 		lines.lines[i] = calloc(frames + 1, sizeof(*lines.lines[i]));
 		if (!lines.lines[i])
 			rc = err_nomem(err);
 	}
-	if (!rc)
-		rc = view_matcher_new(&matcher, profile, filter, err);
-	for (size_t i = 0; i < script->samples.len && !rc; i++) {
-		const struct profile_sample *sample = &script->samples.items[i];
+	while (!rc && !ferror(out) && (sample = samples_walk_next(&walk))) {
 		const struct profile_thread *thread = profile_thread(profile, sample->thread);
 
-		if (!profile_event(profile, sample->event)->sampled ||
-		    (event != UINT32_MAX && sample->event != event) ||
-		    !view_matches(matcher, sample->thread, sample->stack))
-			continue;
 		strbuf_reset(&comm);
 		strbuf_reset(&name);
 		names_add_text(&comm, profile_text(profile, thread->comm));
 		names_add_text(&name, profile_event(profile, sample->event)->name);
 		put_sample(out, &lines, sample, strbuf_text(&comm), strbuf_text(&name));
-		if (ferror(out))
-			break;
 	}
 	if (!rc && (strbuf_failed(&lines.text) || strbuf_failed(&comm) || strbuf_failed(&name)))
 		rc = err_nomem(err);
-	view_matcher_free(matcher);
+	samples_walk_fini(&walk);
 	strbuf_fini(&lines.text);
 	strbuf_fini(&comm);
 	strbuf_fini(&name);
@@ -178,4 +139,10 @@ int output_script(FILE *out, const struct profile *profile, const struct script 
 	free(lines.lines[1]);
 	names_free(names);
 	return rc;
+}
+
+int export_script(FILE *out, const struct export_options *options, struct err *err)
+{
+	return output_script(out, options->profile, options->samples, options->filter,
+			     export_events(options), err);
 }

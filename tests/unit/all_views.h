@@ -3,6 +3,7 @@
 
 #include "data/data.h"
 #include "output/output.h"
+#include "output/samples.h"
 #include "profile/profile.h"
 
 #include <stdio.h>
@@ -15,7 +16,7 @@ struct all_views {
 	struct profile *profile;
 	struct view *functions, *lines;
 	struct view_groups *groups;
-	struct script *script;
+	struct samples *samples;
 	FILE *out, *json;
 	uint32_t event;
 	size_t annotations; /* at most, by kind of function */
@@ -90,8 +91,10 @@ static inline int all_views_export(struct all_views *v, struct err *err)
 		.profile = v->profile,
 		.filter = &filter,
 		.event = v->event,
+		.samples = v->samples,
+		.all_events = true,
 	};
-	int rc = output_script(v->out, v->profile, v->script, &filter, UINT32_MAX, err);
+	int rc = output_script(v->out, v->profile, v->samples, &filter, UINT32_MAX, err);
 
 	for (const struct export_format *f = export_formats; f->name && !rc; f++)
 		rc = f->write(v->out, &options, err);
@@ -107,9 +110,9 @@ static inline int all_views_write(FILE *out, FILE *json, struct data_file *file,
 				  struct profile **profile, struct err *err)
 {
 	struct all_views v = {
-		.out = out, .json = json, .annotations = annotations, .script = script_new()};
-	const struct profile_options options = {.on_sample = script_keep, .ctx = v.script};
-	int rc = v.script ? profile_load(&v.profile, file, &options, err) : err_nomem(err);
+		.out = out, .json = json, .annotations = annotations, .samples = samples_new()};
+	const struct profile_options options = {.on_sample = samples_keep, .ctx = v.samples};
+	int rc = v.samples ? profile_load(&v.profile, file, &options, err) : err_nomem(err);
 
 	while (!rc && v.event < profile_event_count(v.profile) &&
 	       !profile_event(v.profile, v.event)->sampled)
@@ -124,7 +127,7 @@ static inline int all_views_write(FILE *out, FILE *json, struct data_file *file,
 	view_free(v.functions);
 	view_free(v.lines);
 	view_groups_free(v.groups);
-	script_free(v.script);
+	samples_free(v.samples);
 	*profile = v.profile;
 	return rc;
 }

@@ -1,6 +1,7 @@
 #include "base/text.h"
 #include "output/extent.h"
 #include "output/names.h"
+#include "output/export.h"
 #include "output/output.h"
 #include "output/table.h"
 #include "profile/store.h"
@@ -365,7 +366,7 @@ static void test_folded(void **state)
 	char *text;
 	FILE *out = open_memstream(&text, &len);
 
-	assert_int_equal(output_folded(out, &options, NULL), 0);
+	assert_int_equal(export_folded(out, &options, NULL), 0);
 	fclose(out);
 	/* Lines of one function are one frame; separators inside names are gone. */
 	assert_string_equal(text, "py:thon;\\x1b[31m,\"\\xff:;Matrix.matmul 40\n"
@@ -375,7 +376,7 @@ static void test_folded(void **state)
 	out = open_memstream(&text, &len);
 	options.event = 2;
 	options.by_period = true;
-	assert_int_equal(output_folded(out, &options, NULL), 0);
+	assert_int_equal(export_folded(out, &options, NULL), 0);
 	fclose(out);
 	assert_non_null(strstr(text, "Matrix.matmul 100\n"));
 	free(text);
@@ -384,17 +385,17 @@ static void test_folded(void **state)
 static void test_script(void **state)
 {
 	struct made *made = *state;
-	struct script *script = script_new();
+	struct samples *samples = samples_new();
 	struct profile_sample sample = {.event = 1, .cpu = 1, .time = 2500001000, .period = 10};
 	size_t len;
 	char *text;
 	FILE *out = open_memstream(&text, &len);
 
 	sample.stack = profile_cell(made->profile, 3)->stack; /* mul */
-	assert_int_equal(script_keep(&sample, script, NULL), 0);
+	assert_int_equal(samples_keep(&sample, samples, NULL), 0);
 	sample.event = 0; /* not sampled: left out */
-	assert_int_equal(script_keep(&sample, script, NULL), 0);
-	assert_int_equal(output_script(out, made->profile, script, NULL, UINT32_MAX, NULL), 0);
+	assert_int_equal(samples_keep(&sample, samples, NULL), 0);
+	assert_int_equal(output_script(out, made->profile, samples, NULL, UINT32_MAX, NULL), 0);
 	fclose(out);
 	assert_memory_equal(text,
 			    "py;thon     7/8     [001]     2.500001:         10 cycles: \n"
@@ -404,7 +405,7 @@ static void test_script(void **state)
 	assert_non_null(strstr(text, ":10)\n"));
 	assert_non_null(strstr(text, " \\x1b[31m,\"\\xff; (/a/train.py:2)\n\n"));
 	free(text);
-	script_free(script);
+	samples_free(samples);
 }
 
 static void test_table_width(void **state)

@@ -1,0 +1,84 @@
+#include "output/fold.h"
+
+static uint32_t place_of(struct folds *folds, const struct profile_frame *frame, bool lines)
+{
+	uint32_t line = lines ? frame->line : 0;
+	struct fold_place *place;
+	bool added;
+	uint64_t *slot = map_put(&folds->known_places, (uint64_t)frame->function << 32 | line,
+				 &added);
+
+	if (slot && added) {
+		*slot = folds->places.len;
+		place = vec_push(&folds->places);
+		if (!place)
+			return UINT32_MAX;
+		*place = (struct fold_place){frame->function, line};
+	}
+	return slot ? (uint32_t)*slot : UINT32_MAX;
+}
+
+static int fold_stack(struct folds *folds, uint32_t stack, bool lines, struct err *err)
+{
+	const struct profile_stack *s = profile_stack(folds->profile, stack);
+	uint32_t parent = s->parent < stack ? folds->of_stack[s->parent] : 0;
+	uint32_t place = place_of(folds, profile_frame(folds->profile, s->frame), lines);
+	bool added;
+	uint64_t *slot = map_put(&folds->known, (uint64_t)parent << 32 | place, &added);
+	struct fold *fold;
+
+	if (place == UINT32_MAX || !slot)
+		return err_nomem(err);
+	if (added) {
+		*slot = folds->tree.len;
+		fold = vec_push(&folds->tree);
+		if (!fold)
+			return err_nomem(err);
+		*fold = (struct fold){parent, place};
+	}
+	folds->of_stack[stack] = (uint32_t)*slot;
+	return 0;
+}
+
+int folds_init(struct folds *folds, const struct profile *profile, bool lines, struct err *err)
+{
+	size_t count = profile_stack_count(profile);
+	int rc = 0;
+
+	*folds = (struct folds){.profile = profile};
+	folds->of_stack = calloc(count + 1, sizeof(*folds->of_stack));
+	if (!folds->of_stack || !vec_push(&folds->tree))
+		return err_nomem(err);
+	for (uint32_t i = 1; i < count && !rc; i++)
+		rc = fold_stack(folds, i, lines, err);
+	return rc;
+}
+
+void folds_fini(struct folds *folds)
+{
+	vec_fini(&folds->tree);
+	vec_fini(&folds->places);
+	map_fini(&folds->known);
+	map_fini(&folds->known_places);
+	free(folds->of_stack);
+	folds->of_stack = NULL;
+}
+
+bool folds_path(const struct folds *folds, uint32_t fold, struct fold_path *path)
+{
+	path->len = 0;
+	for (; fold; fold = folds->tree.items[fold].parent) {
+		uint32_t *at = vec_push(path);
+
+		if (!at)
+			return false;
+		*at = fold;
+	}
+	for (size_t i = 0; i < path->len / 2; i++) {
+		uint32_t other = path->items[path->len - 1 - i];
+
+		path->items[path->len - 1 - i] = path->items[i];
+		path->items[i] = other;
+	}
+	return true;
+}

@@ -1,0 +1,397 @@
+#!/usr/bin/env python3
+"""Every format of export, read by its owner's own reader, or checked by its schema and its rules.
+
+What each tells is compared with what `pyperf report` and perf say of the same recording.
+"""
+import collections
+import csv
+import functools
+import gzip
+import json
+import re
+import shutil
+import subprocess
+
+import live
+from live import check, pyperf
+
+PROGRAM = """
+import threading
+
+def spin(n):
+    total = 0
+    for i in range(n):
+        total += i & 7
+    return total
+
+def outer(n):
+    return spin(n)
+
+def fault(n):
+    return [bytearray(1 << 20) for _ in range(n)]
+
+thread = threading.Thread(target=outer, args=(3000000,))
+thread.start()
+outer(3000000)
+fault(40)
+thread.join()
+"""
+EVENTS = ["cpu-clock", "page-faults"]
+
+
+@functools.lru_cache(None)
+def recording():
+    return live.Recording([live.any_python(), "-c", PROGRAM], "-F", 1999, "-e", ",".join(EVENTS))
+
+
+@functools.lru_cache(None)
+def report():
+    return recording().report("--inline")
+
+
+def samples(event):
+    return next(e["samples"] for e in report()["events"] if e["name"] == event)
+
+
+def self_samples(function, event):
+    rows = [row for row in report()["functions"] if row["qualname"] == function]
+    check(rows, "the report has no", function)
+    return sum(row["events"].get(event, {}).get("self_samples", 0) for row in rows)
+
+
+def total_samples(function, event):
+    return sum(
+        row["events"].get(event, {}).get("total_samples", 0)
+        for row in report()["functions"] if row["qualname"] == function
+    )
+
+
+def export(form, *options, name="out"):
+    path = recording().path.with_name(name)
+    ran = pyperf("export", "-i", recording().path, "-f", form, "-o", path, *options)
+    check(ran.returncode == 0, "export", form, "ended with", ran.returncode, ran.stderr)
+    check(ran.stderr == "" and ran.stdout == "", "export", form, "said", ran.stderr, ran.stdout)
+    return path
+
+
+def read_json(path):
+    """Strictly: no NaN, no key twice."""
+    def pairs(items):
+        keys = [key for key, _ in items]
+        check(len(keys) == len(set(keys)), "a key twice:", keys)
+        return dict(items)
+
+    def constant(word):
+        raise live.Failed(f"{word} is no JSON")
+
+    return json.loads(path.read_bytes().decode("utf-8"), object_pairs_hook=pairs, parse_constant=constant)
+
+
+def need(command):
+    if not shutil.which(command):
+        raise live.Skip(f"no {command} here; scripts/setup installs it")
+
+
+@live.test
+def folded():
+    for event in EVENTS:
+        counts = collections.Counter()
+        for line in export("folded", "-e", event).read_text().splitlines():
+            stack, _, count = line.rpartition(" ")
+            counts[stack.split(";")[-1]] += int(count)
+        check(sum(counts.values()) == samples(event), counts, "but", samples(event), event)
+        check(counts["spin"] == self_samples("spin", event), "spin:", counts["spin"])
+    return sum(counts.values())
+
+
+@live.test
+def speedscope():
+    try:
+        import jsonschema
+    except ImportError:
+        raise live.Skip("no python3-jsonschema here; scripts/setup installs it")
+    file = read_json(export("speedscope"))
+    jsonschema.validate(file, json.loads((live.TOP / "tests/data/speedscope/schema.json").read_text()))
+    names = [frame["name"] for frame in file["shared"]["frames"]]
+    check(any(f["name"] == "spin" and f["file"] == "<string>" and f["line"] == 4 for f in file["shared"]["frames"]))
+    leaves, weights = collections.Counter(), collections.Counter()
+    for profile in file["profiles"]:
+        event = profile["name"].rpartition(": ")[2]
+        check(len(profile["samples"]) == len(profile["weights"]), profile["name"], "is ragged")
+        check(sum(profile["weights"]) == profile["endValue"] - profile["startValue"], profile["name"], "does not end")
+        weights[event] += sum(profile["weights"])
+        for stack, weight in zip(profile["samples"], profile["weights"]):
+            check(all(0 <= frame < len(names) for frame in stack))
+            leaves[event, names[stack[-1]] if stack else ""] += weight
+    for event in EVENTS:
+        check(weights[event] == samples(event), weights, "but", samples(event), event)
+        check(leaves[event, "spin"] == self_samples("spin", event))
+    check(len({p["name"].split(": ")[0] for p in file["profiles"]}) >= 2, "threads are missing")
+    return dict(weights)
+
+
+def pprof(path, *options):
+    ran = subprocess.run(
+        ["go", "tool", "pprof", *options, str(path)], capture_output=True, text=True, stdin=subprocess.DEVNULL
+    )
+    if ran.returncode and "no such tool" in ran.stderr:
+        raise live.Skip("this Go has no pprof")
+    check(ran.returncode == 0, "pprof", *options, "ended with", ran.returncode, ran.stderr)
+    return ran.stdout
+
+
+@live.test
+def pprof_tool():
+    if not re.search(r"protobuf +\[on \]", pyperf("version").stdout):
+        raise live.Skip("pyperf was built without protobuf-c; scripts/setup installs it")
+    need("go")
+    path = export("pprof", name="out.pb.gz")
+    check(path.read_bytes()[:2] == b"\x1f\x8b", "is not compressed")
+    for event in EVENTS:
+        top = pprof(path, "-top", "-nodecount=100000", "-nodefraction=0", f"-sample_index={event}_samples")
+        check(re.search(rf"Total samples = {samples(event)} *$|% of {samples(event)} total", top, re.M), top[:400])
+        rows = {
+            match[3]: (int(match[1]), int(match[2]))
+            for match in re.finditer(r"^ *(\d+) +[\d.]+% +[\d.]+% +(\d+) +[\d.]+% +(.*)$", top, re.M)
+        }
+        for name in ("outer", "spin", "fault"):
+            want = (self_samples(name, event), total_samples(name, event))
+            check(rows.get(name, (0, 0)) == want, event, name, rows.get(name), "but", want)
+    lines = pprof(path, "-top", "-lines", "-nodecount=100000", "-nodefraction=0", "-sample_index=cpu-clock_samples")
+    check(re.search(r"spin <string>:[67]$", lines, re.M), "no lines of spin:", lines[:2000])
+    tags = pprof(path, "-tags")
+    check(re.search(r"^ *tid: Total", tags, re.M), tags)
+    return len(rows)
+
+
+# docs-developer/processed-profile-format.md and src/types/profile.ts of the Firefox Profiler, at
+# version 61: the columns of each table, what they index, and whether null may stand there.
+FIREFOX_TABLES = {
+    "stackTable": {"frame": "frameTable", "prefix": "stackTable?"},
+    "frameTable": {
+        "address": int, "inlineDepth": int, "category": "categories?", "subcategory": int, "func": "funcTable",
+        "nativeSymbol": "nativeSymbols?", "innerWindowID": None, "line": None, "column": None,
+    },
+    "funcTable": {
+        "name": "stringArray", "isJS": bool, "relevantForJS": bool, "resource": "resourceTable-1",
+        "source": "sources?", "lineNumber": None, "columnNumber": None,
+    },
+    "resourceTable": {"lib": "libs?", "name": "stringArray", "host": "stringArray?", "type": int},
+    "nativeSymbols": {"libIndex": "libs", "address": int, "name": "stringArray", "functionSize": None},
+    "sources": {
+        "id": None, "filename": "stringArray", "startLine": int, "startColumn": int, "sourceMapURL": "stringArray?",
+    },
+}
+
+
+def check_firefox_tables(file):
+    sizes = {name: file["shared"][name]["length"] for name in FIREFOX_TABLES}
+    sizes["stringArray"] = len(file["shared"]["stringArray"])
+    sizes["categories"] = len(file["meta"]["categories"])
+    sizes["libs"] = len(file["libs"])
+    for table, columns in FIREFOX_TABLES.items():
+        have = file["shared"][table]
+        check(set(have) == {*columns, "length"}, table, "has", sorted(have))
+        for column, kind in columns.items():
+            cells = have[column]
+            check(len(cells) == have["length"], table, column, "is ragged")
+            for row, cell in enumerate(cells):
+                if kind is None or isinstance(kind, type):
+                    good = (kind is None and cell is None) or isinstance(cell, kind or (int, str))
+                else:
+                    good = (cell is None and kind[-1] == "?") or (cell == -1 and kind[-2:] == "-1") or (
+                        isinstance(cell, int) and 0 <= cell < sizes[kind.removesuffix("?").removesuffix("-1")]
+                    )
+                check(good, table, column, row, "is", cell)
+    for row, prefix in enumerate(file["shared"]["stackTable"]["prefix"]):
+        check(prefix is None or prefix < row, "stacks are out of order")
+
+
+@live.test
+def firefox():
+    file = read_json(export("firefox"))
+    shared, meta = file["shared"], file["meta"]
+    check(meta["preprocessedProfileVersion"] == 61)
+    check(any(c["color"] == "grey" for c in meta["categories"]), "no default category")
+    check(all(c["subcategories"][0] == "Other" for c in meta["categories"]))
+    check_firefox_tables(file)
+    names, counts, kinds = shared["stringArray"], collections.Counter(), collections.Counter()
+    for thread in file["threads"]:
+        table = thread["samples"]
+        check(len(table["stack"]) == len(table["time"]) == table["length"], thread["name"], "is ragged")
+        check(table["time"] == sorted(table["time"]) and table["time"][0] >= 0, thread["name"], "is not in order")
+        check(isinstance(thread["pid"], str) and table["weight"] is None and table["weightType"] == "samples")
+        event = EVENTS[1] if thread["name"].endswith(f"({EVENTS[1]})") else EVENTS[0]
+        for stack in table["stack"]:
+            frame = shared["stackTable"]["frame"][stack]
+            counts[event, names[shared["funcTable"]["name"][shared["frameTable"]["func"][frame]]]] += 1
+            kinds[meta["categories"][shared["frameTable"]["category"][frame]]["name"]] += 1
+    check(counts["cpu-clock", "spin"] == self_samples("spin", "cpu-clock"), counts["cpu-clock", "spin"])
+    check(sum(kinds.values()) == sum(map(samples, EVENTS)), kinds)
+    check(kinds["Python"] > 0 and kinds["Kernel"] + kinds["Native"] > 0, kinds)
+    lines = {
+        shared["frameTable"]["line"][i] for i, func in enumerate(shared["frameTable"]["func"])
+        if names[shared["funcTable"]["name"][func]] == "spin"
+    }
+    check({6, 7} & lines, "no lines of spin:", lines)
+    mains = [t for t in file["threads"] if t["isMainThread"]]
+    check(mains, "no main thread")
+    for event in EVENTS:
+        rows = [c for c in file["counters"] if c["name"] == event]
+        check(rows, "no counter of", event)
+        for row in rows:
+            check(len(row["samples"]["time"]) == len(row["samples"]["count"]) == row["samples"]["length"])
+            check(file["threads"][row["mainThreadIndex"]]["pid"] == row["pid"])
+        total = next(e["period_total"] for e in report()["events"] if e["name"] == event)
+        check(sum(sum(row["samples"]["count"]) for row in rows) == total, event, "counters are not", total)
+    return dict(kinds)
+
+
+def check_nesting(slices):
+    """Slices of a track lie within each other or apart; exactly, in nanoseconds."""
+    open_until = []
+    for start, end in sorted(slices, key=lambda s: (s[0], -s[1])):
+        while open_until and open_until[-1] <= start:
+            open_until.pop()
+        check(not open_until or end <= open_until[-1], "slices cross:", start, end, open_until)
+        open_until.append(end)
+
+
+def nanoseconds(microseconds):
+    return round(microseconds * 1000)
+
+
+@live.test
+def trace():
+    file = read_json(export("trace"))
+    tracks, names, counters = collections.defaultdict(list), {}, collections.defaultdict(list)
+    for event in file["traceEvents"]:
+        check({"ph", "name", "pid"} <= set(event), event)
+        if event["ph"] == "X":
+            check(event["dur"] >= 0 and event["cat"] in ("python", "native", "kernel"), event)
+            start = nanoseconds(event["ts"])
+            tracks[event["pid"], event["tid"]].append((start, start + nanoseconds(event["dur"])))
+        elif event["ph"] == "M":
+            names[event["name"], event["tid"]] = event["args"]["name"]
+        else:
+            check(event["ph"] == "C" and event["args"]["value"] >= 0, event)
+            counters[event["name"]].append(event["ts"])
+    for (pid, tid), slices in tracks.items():
+        check(("thread_name", tid) in names, "thread", tid, "has no name")
+        check_nesting(slices)
+    check(set(counters) == {f"{event} per second" for event in EVENTS}, set(counters))
+    check(any(e["name"].startswith("spin (") and e["ph"] == "X" for e in file["traceEvents"]), "no slice of spin")
+    frames, counts = file["stackFrames"], collections.Counter()
+    check(all("parent" not in f or f["parent"] in frames for f in frames.values()), "a stack frame has no parent")
+    for sample in file["samples"]:
+        counts[sample["name"], frames[sample["sf"]]["name"].split(" ")[0]] += 1
+    check(len(file["samples"]) == sum(map(samples, EVENTS)), len(file["samples"]), "samples")
+    check(counts["cpu-clock", "spin"] == self_samples("spin", "cpu-clock"))
+    long = read_json(export("trace", "--min-duration", "2ms"))
+    durations = [e["dur"] for e in long["traceEvents"] if e["ph"] == "X"]
+    all_durations = [e["dur"] for e in file["traceEvents"] if e["ph"] == "X"]
+    check(sorted(durations) == sorted(d for d in all_durations if d >= 2000), "slices are filtered wrongly")
+    check(long["samples"] == file["samples"], "samples are filtered, too")
+    return f"{len(all_durations)} slices, {len(durations)} of 2 ms"
+
+
+@live.test
+def callgrind():
+    need("callgrind_annotate")
+    path = export("callgrind")
+
+    def annotate(*options):
+        ran = subprocess.run(
+            ["callgrind_annotate", "--auto=no", "--threshold=100", *options, str(path)], capture_output=True, text=True
+        )
+        check(ran.returncode == 0 and not ran.stderr, "callgrind_annotate", ran.returncode, ran.stderr)
+        return ran.stdout
+
+    def rows(text):
+        number = r"([\d,]+|0) *(?:\([ \d.]+%\))?"
+        return {
+            match[3]: tuple(int(match[i].replace(",", "")) for i in (1, 2))
+            for match in re.finditer(rf"^ *{number} +{number} +(.*)$", text, re.M)
+        }
+
+    own = rows(annotate())
+    check(own["PROGRAM TOTALS"] == tuple(map(samples, EVENTS)), own["PROGRAM TOTALS"])
+    check(own["<string>:spin [[python]]"] == tuple(self_samples("spin", e) for e in EVENTS))
+    inclusive = rows(annotate("--inclusive=yes"))
+    want = tuple(total_samples("outer", e) for e in EVENTS)
+    check(inclusive["<string>:outer [[python]]"] == want, inclusive["<string>:outer [[python]]"], "but", want)
+    return want
+
+
+@live.test
+def script_text():
+    """As perf script prints the same samples: who, where, when, which event, and kernel frames."""
+    need("perf")
+    fields = "comm,tid,cpu,time,period,event,ip,sym"
+    ran = subprocess.run(
+        ["perf", "script", "-i", str(recording().path), "-F", fields], capture_output=True, text=True,
+        stdin=subprocess.DEVNULL,
+    )
+    check(ran.returncode == 0, ran.stderr)
+    head = re.compile(r" *(\S.*?) +(?:\d+/)?(\d+) +\[(\d+)\] +([\d.]+): +(\d+) +(\S+):(?: +0 \[unknown\])? *$")
+
+    def parse(text):
+        """A list of (head, frames); frames are (address, symbol)."""
+        found = []
+        for line in text.splitlines():
+            if match := head.match(line):
+                found.append((match.groups(), []))
+            elif line.startswith("\t"):
+                address, _, symbol = line.strip().partition(" ")
+                found[-1][1].append((int(address, 16), symbol))
+        return found
+
+    theirs = [sample for sample in parse(ran.stdout) if sample[0][5] in EVENTS]
+    ours = parse(export("script").read_text())
+    check(len(ours) == len(theirs) == sum(map(samples, EVENTS)), len(ours), "and", len(theirs), "samples")
+    key = lambda sample: (sample[0][3], sample[0][1], sample[0][5])
+    kernel = 0
+    for our, their in zip(sorted(ours, key=key), sorted(theirs, key=key)):
+        check(our[0] == their[0], our[0], "but perf says", their[0])
+        for (address, symbol), (their_address, their_symbol) in zip(our[1], their[1]):
+            if address >> 63 == 0:
+                break
+            kernel += 1
+            check(address == their_address, our[0], hex(address), "but perf says", hex(their_address))
+            check(symbol.split("+")[0] == their_symbol.split("+")[0], symbol, "but perf says", their_symbol)
+    check(kernel > 0, "no frames of the kernel were compared")
+    return f"{len(ours)} samples, {kernel} frames of the kernel"
+
+
+@live.test
+def csv_rows():
+    path = export("csv", name="out.csv.gz")
+    with gzip.open(path, "rt", encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file, strict=True))
+    check([int(row["time_ns"]) for row in rows] == sorted(int(row["time_ns"]) for row in rows), "not in order")
+    integers = ["time_ns", "period", "pid", "tid", "cpu", "line", "python_line"]
+    for row in rows:
+        check(None not in row and None not in row.values(), "a row is ragged:", row)
+        check(all(re.fullmatch(r"\d*", row[name]) for name in integers), row)
+        check(row["stack"].split(";")[-1] == row["function"].replace(";", ":"), row)
+    for event in EVENTS:
+        mine = [row for row in rows if row["event"] == event]
+        check(len(mine) == samples(event), event, len(mine))
+        check(sum(row["function"] == "spin" for row in mine) == self_samples("spin", event))
+    check(any(row["kind"] != "python" and row["python_function"] for row in rows), "no native code below Python")
+    return len(rows)
+
+
+@live.test
+def compressed():
+    """The same bytes, packed as the name says."""
+    plain = export("folded", "-e", "cpu-clock", name="plain").read_bytes()
+    check(gzip.decompress(export("folded", "-e", "cpu-clock", name="out.gz").read_bytes()) == plain, ".gz differs")
+    need("zstd")
+    path = export("folded", "-e", "cpu-clock", name="out.zst")
+    ran = subprocess.run(["zstd", "-dcq", path], capture_output=True)
+    check(ran.returncode == 0 and ran.stdout == plain, ".zst differs", ran.stderr)
+
+
+if __name__ == "__main__":
+    live.run()

@@ -480,7 +480,7 @@ static int run(struct recorder *recorder, struct child *child,
 {
 	const char *name = options->command ? options->command[0] : NULL;
 	struct recorder_result result = {0};
-	struct err err = {0};
+	struct err err = {0}, order_err = {0};
 	int ret, status;
 
 	ret = recorder_open(recorder, target, &err);
@@ -494,12 +494,12 @@ static int run(struct recorder *recorder, struct child *child,
 	if (session->duration_us)
 		start_timer(session->duration_us + (uint64_t)options->delay_ms * 1000);
 	session->scope.recorder = recorder;
-	session->err = &err;
+	session->err = &order_err;
 	ret = recorder_run(recorder, session->wake_fd, on_order, session, &err);
-	if (!ret)
-		ret = err.code; /* of an order */
 	if (ret)
 		command_fail(&err);
+	else if ((ret = order_err.code))
+		command_fail(&order_err);
 	status = recorder_close(recorder, name && session->ended ? shell_status(session) : -1,
 				&result, &err);
 	if (status && !ret)

@@ -143,8 +143,8 @@ struct {
 	__type(value, struct cpu_scratch);
 } scratches SEC(".maps");
 
-/* Set by py_engine_copy_stacks(): bytes of a stack whose base is not known, 0 for no copies; and the
- * most that a stack down to its base may have. */
+/* Set by py_engine_copy_stacks(): bytes of a stack whose base is not known, 0 for no copies; and
+ * the most that a stack down to its base may have. */
 __u32 stack_usual, stack_most;
 
 struct {

@@ -198,15 +198,17 @@ def descriptors_and_signals_are_the_childs():
 
 @live.test
 def ends_soon_after_the_child():
-    """Within 50 ms of the child's end and the time to write: medians of short runs."""
-    times = []
-    for _ in range(5):
+    """It does not wait for a time to be over: the fastest of some runs, since others may run here."""
+    fastest = None
+    for _ in range(20):
         begin = time.monotonic()
         live.Recording(["/bin/true"])
-        times.append(time.monotonic() - begin)
-    median = sorted(times)[2]
-    check(median < 0.5, "recording /bin/true takes", median)
-    return f"/bin/true in {median * 1000:.0f} ms"
+        took = time.monotonic() - begin
+        fastest = min(took, fastest or took)
+        if fastest < 0.25:
+            break
+    check(fastest < 0.25, "recording /bin/true takes", fastest)
+    return f"/bin/true in {fastest * 1000:.0f} ms"
 
 
 @live.test

@@ -71,6 +71,9 @@ $(B)/pyperf: $(CMD_OBJ) $(B)/libpyperf.a
 	$(call say,LINK)
 	$(Q)$(CC) $(CFLAGS_ALL) $(LDFLAGS) -o $@ $(CMD_OBJ) $(B)/libpyperf.a $(LDLIBS_ALL)
 
+# The files of the page are brought in by the assembler.
+$(B)/lib/output/page.o: $(wildcard lib/output/page/*.html lib/output/page/*.css lib/output/page/*.js)
+
 # The walker's BPF program: compiled by clang, embedded as a skeleton.
 # clang names a vendor in the middle, Debian's folders do not.
 TRIPLE := $(subst -pc-,-,$(shell $(CC) -dumpmachine))

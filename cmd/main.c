@@ -16,6 +16,7 @@ static const char *const report_examples[] = {
 	"pyperf report --sort total --kind python",
 	"pyperf report --sort comm,dso -i train.data",
 	"pyperf report --json >profile.json",
+	"pyperf report --html profile.html",
 	NULL,
 };
 static const char *const annotate_examples[] = {

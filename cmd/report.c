@@ -1,8 +1,10 @@
 #include "cmd/cmd.h"
 #include "cmd/filter.h"
 
+#include "base/sink.h"
 #include "base/text.h"
 #include "output/output.h"
+#include "output/slices.h"
 
 #include <string.h>
 
@@ -10,7 +12,7 @@
 #define DEFAULT_PERCENT_LIMIT 0.5
 
 static struct {
-	char *sort, *kind;
+	char *sort, *kind, *html;
 	double percent_limit;
 	int children, no_children, samples, json, csv;
 } given = {.percent_limit = -1};
@@ -28,6 +30,8 @@ const struct poptOption report_options[] = {
 	{"show-nr-samples", 'n', POPT_ARG_NONE, &given.samples, 0, "numbers of samples too", NULL},
 	{"json", '\0', POPT_ARG_NONE, &given.json, 0, "write JSON: functions and lines", NULL},
 	{"csv", '\0', POPT_ARG_NONE, &given.csv, 0, "write comma-separated values", NULL},
+	{"html", '\0', POPT_ARG_STRING, &given.html, 0,
+	 "write one page for browsers: flame graph, tables, source, time line", "FILE"},
 	{"stdio", '\0', POPT_ARG_NONE, NULL, 0, "plain text, as always: for users of perf", NULL},
 	{NULL, '\0', POPT_ARG_INCLUDE_TABLE, (void *)inline_options, 0, NULL, NULL},
 	{NULL, '\0', POPT_ARG_INCLUDE_TABLE, (void *)view_options, 0, NULL, NULL},
@@ -107,8 +111,8 @@ static int check_options(const struct command *command, struct report *report)
 	bool text = !given.json && !given.csv;
 
 	report->kind = OUTPUT_ANY_KIND;
-	if (given.json && given.csv)
-		return command_usage(command, "--json and --csv exclude each other");
+	if (given.json + given.csv + (given.html != NULL) > 1)
+		return command_usage(command, "--json, --csv and --html exclude each other");
 	if (given.children && given.no_children)
 		return command_usage(command, "--children and --no-children exclude each other");
 	if (given.kind) {
@@ -135,6 +139,41 @@ static int print(const struct report *report, struct err *err)
 	if (given.csv)
 		return output_report_csv(stdout, report, err);
 	return output_report_text(stdout, report, err);
+}
+
+static int write_page(const struct opened *opened, const struct slices *slices, struct err *err)
+{
+	const struct page page = {
+		.profile = opened->profile,
+		.slices = slices,
+		.filter = &opened->filter,
+		.filter_text = opened->filter_text,
+		.event = opened->event,
+	};
+	struct sink *sink;
+	int rc = sink_open(&sink, given.html, err);
+
+	if (rc)
+		return rc;
+	return sink_close(sink, output_page(sink_file(sink), &page, err), err);
+}
+
+/* Here the time of each sample matters, which a profile forgets. */
+static int report_html(struct profile_options *options, struct err *err)
+{
+	struct slices *slices = slices_new();
+	struct opened opened;
+	int rc;
+
+	options->on_sample = slices_keep;
+	options->ctx = slices;
+	rc = slices ? view_open(&opened, options, err) : err_nomem(err);
+	if (!rc) {
+		rc = write_page(&opened, slices, err);
+		view_close(&opened);
+	}
+	slices_free(slices);
+	return rc;
 }
 
 static int show(struct report *report, const struct opened *opened, const struct sorting *sorting,
@@ -172,7 +211,7 @@ int cmd_report(int argc, const char **argv)
 {
 	const struct command *command = command_find("report");
 	/* A ranking is of what can be changed one by one; Py_DECREF is everywhere. */
-	const struct profile_options options = {.no_inline = true};
+	struct profile_options options = {.no_inline = true};
 	struct sorting sorting = {.order = VIEW_BY_SELF};
 	struct report report = {0};
 	struct opened opened;
@@ -192,6 +231,10 @@ int cmd_report(int argc, const char **argv)
 	poptFreeContext(context);
 	if (status)
 		return status;
+	if (given.html) {
+		rc = report_html(&options, &err);
+		return rc < 0 ? command_fail(&err) : 0;
+	}
 	rc = view_open(&opened, &options, &err);
 	if (!rc) {
 		rc = show(&report, &opened, &sorting, &err);

@@ -11,7 +11,7 @@ _pyperf_options() { # COMMAND
 		;;
 	report)
 		echo "-s --sort --children --no-children --percent-limit -k --kind -n --show-nr-samples" \
-			"--json --csv --stdio --inline --no-inline $_pyperf_view"
+			"--json --csv --html --stdio --inline --no-inline $_pyperf_view"
 		;;
 	annotate) echo "--json --stdio $_pyperf_view" ;;
 	script) echo "--inline --no-inline $_pyperf_view" ;;

@@ -1,6 +1,5 @@
 #include "output/annotate.h"
 
-#include "base/text.h"
 #include "output/extent.h"
 #include "output/summary.h"
 
@@ -22,7 +21,6 @@
 #define CALLEES_SHOWN 0.005 /* share of the whole from which one is */
 #define CALLEES_MAX 6
 #define CALLEES_WIDTH 80 /* no more are added behind this many bytes */
-#define TAB 8
 
 struct body {
 	const struct annotate *annotate;
@@ -49,31 +47,6 @@ static const struct view_row *row_of_line(const struct body *body, uint32_t line
 	if (low < body->lines->count && body->lines->rows[low].line == line)
 		return &body->lines->rows[low];
 	return NULL;
-}
-
-/* Tabs become blanks, since columns are counted: `column` is that of expanded[counted]. */
-static void add_source(struct strbuf *out, const char *text, size_t len)
-{
-	struct strbuf expanded = {0};
-	size_t column = 0, counted = 0;
-
-	while (len && (text[len - 1] == '\r' || text[len - 1] == '\n'))
-		len--;
-	for (size_t i = 0; i < len; i++) {
-		if (text[i] == '\f')
-			continue;
-		if (text[i] != '\t') {
-			strbuf_char(&expanded, text[i]);
-			continue;
-		}
-		column += text_width(strbuf_text(&expanded) + counted, expanded.len - counted);
-		do
-			strbuf_char(&expanded, ' ');
-		while (++column % TAB);
-		counted = expanded.len;
-	}
-	text_escape(out, strbuf_text(&expanded), expanded.len);
-	strbuf_fini(&expanded);
 }
 
 static double share(const struct body *body, const struct view_count *counts)
@@ -127,7 +100,7 @@ static void add_line(struct body *body, const struct layout *layout, struct tabl
 	cell = table_cell(table);
 	text = body->source && line ? source_line(body->source, line, &len) : NULL;
 	if (text)
-		add_source(cell, text, len);
+		names_add_source(cell, text, len);
 	if (row && share(body, row->counts) >= CALLEES_FROM)
 		add_callees(body, table, line);
 }

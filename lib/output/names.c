@@ -10,6 +10,7 @@
 /* Path components that say little: their folder is named too. */
 static const char *const dull[] = {"__init__.py", "__main__.py"};
 
+#define TAB 8
 #define TAIL_MAX 16 /* components; after that the whole path */
 
 struct file_name {
@@ -243,4 +244,29 @@ void names_add_place(const struct names *names, uint32_t function, struct strbuf
 	names_add_file(names, f->file, out);
 	if (f->kind == FRAME_PYTHON && f->line)
 		strbuf_printf(out, ":%u", f->line);
+}
+
+/* Columns are counted: `column` is that of expanded[counted]. */
+void names_add_source(struct strbuf *out, const char *text, size_t len)
+{
+	struct strbuf expanded = {0};
+	size_t column = 0, counted = 0;
+
+	while (len && (text[len - 1] == '\r' || text[len - 1] == '\n'))
+		len--;
+	for (size_t i = 0; i < len; i++) {
+		if (text[i] == '\f')
+			continue;
+		if (text[i] != '\t') {
+			strbuf_char(&expanded, text[i]);
+			continue;
+		}
+		column += text_width(strbuf_text(&expanded) + counted, expanded.len - counted);
+		do
+			strbuf_char(&expanded, ' ');
+		while (++column % TAB);
+		counted = expanded.len;
+	}
+	text_escape(out, strbuf_text(&expanded), expanded.len);
+	strbuf_fini(&expanded);
 }

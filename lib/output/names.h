@@ -31,5 +31,7 @@ void names_add_place(const struct names *names, uint32_t function, struct strbuf
 void names_add_file(const struct names *names, uint32_t file, struct strbuf *out);
 /* Any text, escaped. */
 void names_add_text(struct strbuf *out, const char *text);
+/* A line of source, escaped, with blanks for its tabs. */
+void names_add_source(struct strbuf *out, const char *text, size_t len);
 
 #endif

@@ -57,6 +57,17 @@ int output_annotate_python(FILE *out, const struct annotate *annotate, struct er
 /* Disassembly with figures; addresses with figures where it cannot be disassembled. */
 int output_annotate_native(FILE *out, const struct annotate *annotate, struct err *err);
 
+/* One self-contained page for browsers. */
+struct slices;
+struct page {
+	struct profile *profile;
+	const struct slices *slices; /* of the same recording: see slices.h */
+	const struct view_filter *filter;
+	const char *filter_text; /* as in struct report */
+	uint32_t event;		 /* shown first */
+};
+int output_page(FILE *out, const struct page *page, struct err *err);
+
 struct samples;
 /* perf script's layout: samples of the event, or of all where UINT32_MAX. */
 int output_script(FILE *out, const struct profile *profile, const struct samples *samples,

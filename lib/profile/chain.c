@@ -7,6 +7,7 @@
 #include "profile/inlined.h"
 #include "profile/objects.h"
 #include "profile/store.h"
+#include "symbol/elf.h"
 #include "unwind/native_stacks.h"
 
 #include <stdlib.h>
@@ -58,6 +59,7 @@ struct chains {
 	size_t python_count;
 	bool python_cut; /* it has more frames than were recorded */
 	uint32_t lineage;
+	struct map jitted; /* lineages whose interpreter was seen to run code that it made */
 	struct unwind_frame unwound[UNWOUND_MAX];
 	struct merge_item merged[NATIVE_MAX + PYTHON_MAX];
 	uint32_t frames[NATIVE_MAX + PYTHON_MAX + 1];
@@ -82,6 +84,7 @@ void chains_free(struct chains *chains)
 	if (!chains)
 		return;
 	inlined_fini(&chains->inlined);
+	map_fini(&chains->jitted);
 	native_stacks_free(chains->unwinder);
 	free(chains);
 }
@@ -392,6 +395,49 @@ static bool read_native(struct chains *chains, const struct chain_sample *in, bo
 	return true;
 }
 
+/* By this function of its own the eval loop calls jitted code, from CPython 3.15 on. */
+static bool is_jit_entry(const struct chains *chains, size_t native)
+{
+	const struct profile *profile = chains->profile;
+	const struct frame_item *item;
+	struct elf_symbol symbol;
+	uint64_t vaddr;
+
+	if (chains->classes[native] != MERGE_NATIVE)
+		return false;
+	item = profile_frame_item(profile, chains->native_frames[native]);
+	return objects_vaddr(profile->objects, item->key.owner, item->key.addr, &vaddr) &&
+	       objects_symbol(profile->objects, item->key.owner, vaddr, &symbol) &&
+	       strcmp(symbol.name, "_PyJIT_Entry") == 0;
+}
+
+/*
+ * What the interpreter's JIT made is its function's time, and belongs to the eval loop that called
+ * it, which takes the frames. The walker knows it where it was interrupted. From then on, what lies
+ * in no file and was called by the eval loop itself is known for the same: jitted code that called
+ * native code, was about to begin or uses the register for something else, and its callers.
+ */
+static void mark_jitted(struct chains *chains, bool state_held)
+{
+	bool known = map_get(&chains->jitted, chains->lineage);
+
+	if (state_held && chains->nameless[0] && !known)
+		known = map_put(&chains->jitted, chains->lineage, NULL);
+	for (size_t end, i = 0; known && i < chains->native_count; i = end + 1) {
+		bool by_eval;
+
+		for (end = i; end < chains->native_count && chains->nameless[end];)
+			end++;
+		if (end == i)
+			continue;
+		if (end < chains->native_count && is_jit_entry(chains, end))
+			end++;
+		by_eval = end < chains->native_count && chains->classes[end] == MERGE_EVAL;
+		for (size_t j = i; j < end && (by_eval || (i == 0 && state_held)); j++)
+			chains->classes[j] = MERGE_TRAMPOLINE;
+	}
+}
+
 static void read_python(struct chains *chains, const void *payload)
 {
 	struct py_raw_frames head = {0};
@@ -406,10 +452,8 @@ static void read_python(struct chains *chains, const void *payload)
 	chains->python_count = head.count;
 	chains->lineage = head.lineage;
 	chains->python_cut = head.status == PY_WALK_TRUNCATED && head.count;
-	/* What the interpreter's JIT made is its function's time, and belongs to the eval loop that
-	 * called it, which takes the frames. */
-	if (head.flags & PY_FRAMES_STATE_HELD && chains->python_count && chains->nameless[0])
-		chains->classes[0] = MERGE_TRAMPOLINE;
+	if (chains->python_count)
+		mark_jitted(chains, head.flags & PY_FRAMES_STATE_HELD);
 }
 
 static uint32_t python_frame(struct chains *chains, const struct py_raw_frame *raw)

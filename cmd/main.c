@@ -39,6 +39,13 @@ static const char *const doctor_examples[] = {
 	"pyperf doctor 4711               a process that is to be recorded",
 	NULL,
 };
+static const char *const list_examples[] = {
+	"pyperf list cache",
+	"pyperf list 'sched:*'",
+	"pyperf list l2_rqsts             also events of libpfm4 that are like it",
+	"pyperf list skl::                of another processor",
+	NULL,
+};
 static const char *const no_examples[] = {NULL};
 
 const struct command commands[] = {
@@ -54,6 +61,8 @@ const struct command commands[] = {
 	 script_examples, false},
 	{"export", "--format FORMAT [OPTIONS]", "write the recording for other tools", cmd_export,
 	 export_options, export_examples, false},
+	{"list", "[OPTIONS] [PATTERN]", "list the events of this machine, and which of them count",
+	 cmd_list, list_options, list_examples, true},
 	{"doctor", "[OPTIONS] [PID]",
 	 "tell what works on this machine, and what to do where it does not", cmd_doctor,
 	 doctor_options, doctor_examples, true},

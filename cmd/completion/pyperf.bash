@@ -16,6 +16,7 @@ _pyperf_options() { # COMMAND
 	annotate) echo "--json --stdio $_pyperf_view" ;;
 	script) echo "--inline --no-inline $_pyperf_view" ;;
 	export) echo "-f --format -o --output --weight --min-duration --inline --no-inline $_pyperf_view" ;;
+	list) echo "--json -h --help" ;;
 	doctor) echo "--json -h --help" ;;
 	version | help) echo "-h --help" ;;
 	esac
@@ -69,13 +70,13 @@ _pyperf() {
 		fi
 	done
 	if [[ -z $command ]]; then
-		_pyperf_words_of "record report annotate script export doctor version help --help --version" "$word"
+		_pyperf_words_of "record report annotate script export list doctor version help --help --version" "$word"
 	elif words=$(_pyperf_words "$command" "$before"); then
 		_pyperf_words_of "$words" "$word"
 	elif [[ $word == -* ]]; then
 		_pyperf_words_of "$(_pyperf_options "$command")" "$word"
 	elif [[ $command == help ]]; then
-		_pyperf_words_of "record report annotate script export doctor version help" "$word"
+		_pyperf_words_of "record report annotate script export list doctor version help" "$word"
 	else
 		compopt -o default 2>/dev/null
 	fi

@@ -78,6 +78,12 @@ int event_tracepoint_parse(const struct event_system *sys, const char *system, c
 int event_tracepoint_folder(const struct event_system *sys);
 void event_tracepoint_each(const struct event_system *sys, event_name_visit *visit, void *ctx);
 
+/* catalog.c, attempt.c */
+struct catalog;
+int catalog_read_on(const struct event_system *sys, struct catalog *catalog, const char *pattern,
+		    struct err *err);
+void catalog_try(const struct event_system *sys, struct catalog *catalog);
+
 /* suggest.c: the hint of an unknown name. */
 void event_suggest(const struct event_system *sys, const char *unknown, struct err *err);
 

@@ -103,3 +103,82 @@ void event_pfm_each(bool (*visit)(const char *name, void *ctx), void *ctx)
 		}
 	}
 }
+
+/* An event's variants; itself where it has none. */
+static bool list_event(const pfm_pmu_info_t *info, int index,
+		       bool (*visit)(const char *name, const char *text, bool present, void *ctx),
+		       void *ctx)
+{
+	pfm_event_info_t event = {.size = sizeof(event)};
+	bool variants = false, more = true;
+	char name[256], text[512];
+
+	if (pfm_get_event_info(index, PFM_OS_PERF_EVENT_EXT, &event) != PFM_SUCCESS)
+		return true;
+	for (int i = 0; more && i < event.nattrs; i++) {
+		pfm_event_attr_info_t attr = {.size = sizeof(attr)};
+
+		if (pfm_get_event_attr_info(index, i, PFM_OS_PERF_EVENT_EXT, &attr) !=
+			    PFM_SUCCESS ||
+		    attr.type != PFM_ATTR_UMASK)
+			continue;
+		variants = true;
+		snprintf(name, sizeof(name), "%s::%s:%s", info->name, event.name, attr.name);
+		snprintf(text, sizeof(text), "%s: %s", event.desc ? event.desc : "",
+			 attr.desc ? attr.desc : "");
+		more = visit(name, text, info->is_present, ctx);
+	}
+	if (variants || !more)
+		return more;
+	snprintf(name, sizeof(name), "%s::%s", info->name, event.name);
+	return visit(name, event.desc, info->is_present, ctx);
+}
+
+void event_pfm_list(const char *model, size_t len,
+		    bool (*visit)(const char *name, const char *text, bool present, void *ctx),
+		    void *ctx)
+{
+	bool more = true;
+	pfm_pmu_t pmu;
+
+	if (!initialised())
+		return;
+	pfm_for_all_pmus(pmu)
+	{
+		pfm_pmu_info_t info = {.size = sizeof(info)};
+
+		if (pfm_get_pmu_info(pmu, &info) != PFM_SUCCESS)
+			continue;
+		if (!info.is_present &&
+		    !(len && strlen(info.name) == len && strncasecmp(info.name, model, len) == 0))
+			continue;
+		for (int i = info.first_event; more && i >= 0; i = pfm_get_event_next(i))
+			more = list_event(&info, i, visit, ctx);
+	}
+}
+
+void event_pfm_models(bool (*visit)(const struct pfm_model *model, void *ctx), void *ctx)
+{
+	pfm_pmu_t pmu;
+
+	if (!initialised())
+		return;
+	pfm_for_all_pmus(pmu)
+	{
+		pfm_pmu_info_t info = {.size = sizeof(info)};
+		struct pfm_model model;
+
+		if (pfm_get_pmu_info(pmu, &info) != PFM_SUCCESS)
+			continue;
+		model = (struct pfm_model){
+			.name = info.name,
+			.text = info.desc,
+			.events = info.nevents,
+			.counters = info.num_cntrs,
+			.fixed_counters = info.num_fixed_cntrs,
+			.present = info.is_present,
+		};
+		if (!visit(&model, ctx))
+			return;
+	}
+}

@@ -7,6 +7,7 @@
 #include "record/control.h"
 #include "record/recorder.h"
 #include "record/target.h"
+#include "record/way.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -58,7 +59,7 @@ const struct poptOption record_options[] = {
 	 "recording (default: perf.data; an older one becomes FILE.old)", "FILE"},
 	{NULL, 'g', POPT_ARG_NONE, &given.fp, 0, "the same as --call-graph fp", NULL},
 	{"call-graph", '\0', POPT_ARG_STRING, &given.call_graph, 0,
-	 "native callers: auto (default), dwarf, fp or none; dwarf,SIZE copies so many bytes",
+	 "native callers: auto (default), dwarf, fp, lbr or none; dwarf,SIZE copies so many bytes",
 	 "MODE"},
 	{"python", '\0', POPT_ARG_STRING, &given.python, 0,
 	 "Python frames: auto (default), bpf, stop, trampoline or off", "ENGINE"},
@@ -87,11 +88,8 @@ static const struct word python_words[] = {
 	{"off", RECORDER_PYTHON_OFF},	{0},
 };
 static const struct word call_graph_words[] = {
-	{"auto", RECORDER_CHAIN_DWARF},
-	{"dwarf", RECORDER_CHAIN_DWARF},
-	{"fp", RECORDER_CHAIN_FP},
-	{"none", RECORDER_CHAIN_NONE},
-	{0},
+	{"auto", RECORDER_CHAIN_AUTO}, {"dwarf", RECORDER_CHAIN_DWARF}, {"fp", RECORDER_CHAIN_FP},
+	{"lbr", RECORDER_CHAIN_LBR},   {"none", RECORDER_CHAIN_NONE},	{0},
 };
 
 static int find_word(const struct word *words, const char *name, int *value)
@@ -205,8 +203,8 @@ static int set_call_graph(const struct command *command, struct recorder_options
 					     "most %u, not '%s'",
 					     RECORDER_STACK_BYTES_MAX, mode + 6);
 	} else if (find_word(call_graph_words, mode, &value) < 0) {
-		return command_usage(command, "--call-graph is auto, dwarf, fp or none, not '%s'",
-				     mode);
+		return command_usage(
+			command, "--call-graph is auto, dwarf, fp, lbr or none, not '%s'", mode);
 	}
 	options->chain = (enum recorder_chain)value;
 	options->stack_bytes = (uint32_t)(bytes + 7) & ~7u;
@@ -454,6 +452,10 @@ static void say_result(const struct recorder_options *options, const struct reco
 	if (result->samples && options->python != RECORDER_PYTHON_OFF)
 		fprintf(stderr, ", Python on %.1f%%",
 			100.0 * (double)result->python / (double)result->samples);
+	fprintf(stderr, ", native stacks by %s", way_name(options->chain));
+	if (result->stacks)
+		fprintf(stderr, ", %.1f%% whole",
+			100.0 * (double)result->whole_stacks / (double)result->stacks);
 	fprintf(stderr, " ]\n");
 	strbuf_fini(&path);
 }
@@ -513,6 +515,28 @@ static int run(struct recorder *recorder, struct child *child,
 	return ret || status ? 1 : 0;
 }
 
+/* What --call-graph auto stands for here, which is told at the end, too. */
+static void choose_way(struct recorder_options *options, const struct recorder_target *target,
+		       const char *program)
+{
+	struct strbuf why = {0};
+
+	if (options->chain != RECORDER_CHAIN_AUTO)
+		return;
+	options->chain = way_choose(target, options->command ? program : NULL, &why);
+	log_debug("--call-graph %s: %s", way_name(options->chain), strbuf_text(&why));
+	strbuf_fini(&why);
+}
+
+static int check_way(const struct recorder_options *options)
+{
+	struct err err = {0};
+
+	if (options->chain == RECORDER_CHAIN_LBR && way_lbr_probe(options->events, &err) < 0)
+		return command_fail(&err);
+	return 0;
+}
+
 static int record(struct recorder_options *options, struct event_list *events,
 		  struct recorder_target *target, uint64_t duration_us)
 {
@@ -522,12 +546,14 @@ static int record(struct recorder_options *options, struct event_list *events,
 		.pid = -1, .signal_fd = -1, .wake_fd = -1, .duration_us = duration_us};
 	struct recorder_task *task;
 	struct err err = {0};
-	int status = options->command ? child_check(options->command[0], &err) : 0;
+	char program[PATH_MAX];
+	int status = options->command ? child_find(options->command[0], program, &err) : 0;
 
 	if (status) {
 		command_fail(&err);
 		return status == ERR_NOT_FOUND ? 127 : 126;
 	}
+	choose_way(options, target, program);
 	session.scope.phases = &session.phases;
 	session.scope.sources = sources_new();
 	options->phases = session.scope.phases;
@@ -647,6 +673,8 @@ int cmd_record(int argc, const char **argv)
 		status = set_target(command, &options, &target);
 	if (!status && list_events(&events, &err) < 0)
 		status = command_fail(&err);
+	if (!status)
+		status = check_way(&options);
 	if (!status)
 		status = record(&options, &events, &target, duration_us);
 	target_fini(&target);

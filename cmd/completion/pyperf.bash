@@ -26,7 +26,7 @@ _pyperf_options() { # COMMAND
 _pyperf_words() { # COMMAND OPTION
 	case $1:$2 in
 	record:--python) echo "auto bpf stop trampoline off" ;;
-	record:--call-graph) echo "auto dwarf fp none" ;;
+	record:--call-graph) echo "auto dwarf fp lbr none" ;;
 	record:-e | record:--event)
 		echo "cycles instructions cache-references cache-misses branches branch-misses cpu-clock" \
 			"task-clock page-faults context-switches"

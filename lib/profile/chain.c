@@ -360,6 +360,15 @@ static bool unwind_native(struct chains *chains, const struct chain_sample *in)
 	return profile_add_incomplete(profile, unwind_end_text(stack.end), dso ? dso->path : "", 1);
 }
 
+/* The CPU's own record of calls, below the innermost user address. */
+static bool add_calls(struct chains *chains, const struct chain_sample *in)
+{
+	for (uint64_t i = 0; i < in->sample->calls_len; i++)
+		if (!add_native(chains, in, in->sample->calls[i].from, false))
+			return false;
+	return true;
+}
+
 static bool read_native(struct chains *chains, const struct chain_sample *in, bool *cut)
 {
 	const struct record_sample *sample = in->sample;
@@ -380,6 +389,8 @@ static bool read_native(struct chains *chains, const struct chain_sample *in, bo
 		}
 		if (ip == 0 && !exact)
 			continue;
+		if (first_user != SIZE_MAX && sample->calls_len && !is_kernel(context))
+			break; /* what frame pointers led to */
 		if (first_user == SIZE_MAX && !is_kernel(context))
 			first_user = chains->native_count;
 		if (!add_native(chains, in, ip - !exact, is_kernel(context)))
@@ -387,6 +398,8 @@ static bool read_native(struct chains *chains, const struct chain_sample *in, bo
 		exact = false;
 	}
 	if (first_user == SIZE_MAX && !unwind_native(chains, in))
+		return false;
+	if (first_user != SIZE_MAX && !add_calls(chains, in))
 		return false;
 	if (first_user != SIZE_MAX && trim_garbage(chains, first_user))
 		*cut = true;

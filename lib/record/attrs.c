@@ -1,6 +1,7 @@
 #include "record/attrs.h"
 
 #include "record/native.h"
+#include "record/way.h"
 
 #include <string.h>
 #include <time.h>
@@ -35,6 +36,8 @@ void attr_sampled(struct perf_event_attr *attr, const struct event_spec *spec,
 	attr->sample_type |= PERF_SAMPLE_IP | PERF_SAMPLE_PERIOD;
 	if (options->chain != RECORDER_CHAIN_NONE)
 		attr->sample_type |= PERF_SAMPLE_CALLCHAIN;
+	if (options->chain == RECORDER_CHAIN_LBR)
+		way_lbr_attr(attr);
 	if (native)
 		native_attr(native, attr);
 	if (is_tracepoint(attr))

@@ -48,25 +48,28 @@ static int runnable(const char *path)
 	return faccessat(AT_FDCWD, path, X_OK, AT_EACCESS) == 0 ? 0 : errno;
 }
 
-int child_check(const char *name, struct err *err)
+int child_find(const char *name, char *path, struct err *err)
 {
 	const char *search = getenv("PATH");
 	int found = ENOENT;
+	char buf[PATH_MAX];
 
+	if (!path)
+		path = buf;
 	if (!*name)
 		return exec_error(err, "''", ENOENT);
 	if (strchr(name, '/')) {
-		found = runnable(name);
+		found = snprintf(path, PATH_MAX, "%s", name) < PATH_MAX ? runnable(name)
+									: ENAMETOOLONG;
 		return found ? exec_error(err, name, found) : 0;
 	}
 	if (!search)
 		search = "/bin:/usr/bin";
 	while (*search) {
 		size_t len = strcspn(search, ":");
-		char path[PATH_MAX];
 
-		if ((size_t)snprintf(path, sizeof(path), "%.*s/%s", (int)(len ? len : 1),
-				     len ? search : ".", name) < sizeof(path)) {
+		if (snprintf(path, PATH_MAX, "%.*s/%s", (int)(len ? len : 1), len ? search : ".",
+			     name) < PATH_MAX) {
 			int state = runnable(path);
 
 			if (!state)

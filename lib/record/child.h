@@ -27,7 +27,8 @@ int child_start(struct child *child, const char *name, struct err *err);
 /* Ends a child that was never started; nothing for one that was. */
 void child_drop(struct child *child);
 
-/* Before anything is opened: is there such a program? The same codes as child_start(). */
-int child_check(const char *name, struct err *err);
+/* Before anything is opened: is there such a program, and which file is it? `path` has room for
+ * PATH_MAX bytes, and may be NULL. The same codes as child_start(). */
+int child_find(const char *name, char *path, struct err *err);
 
 #endif

@@ -3,6 +3,7 @@
 #include "base/io.h"
 #include "record/channel.h"
 #include "record/native.h"
+#include "record/way.h"
 
 #include <jansson.h>
 #include <stdio.h>
@@ -73,15 +74,10 @@ static void add_end(const char *reason, const char *object, uint64_t samples, vo
 /* How native stacks were found, and of those that were unwound here, why some are not whole. */
 static json_t *stacks_of(const struct recorder_options *options, const struct native *native)
 {
-	static const char *const names[] = {
-		[RECORDER_CHAIN_NONE] = "none",
-		[RECORDER_CHAIN_FP] = "fp",
-		[RECORDER_CHAIN_DWARF] = "dwarf",
-	};
 	json_t *stacks = json_object(), *ends;
 	uint64_t total, complete;
 
-	json_object_set_new(stacks, "by", text(names[options->chain]));
+	json_object_set_new(stacks, "by", text(way_name(options->chain)));
 	if (!native)
 		return stacks;
 	ends = json_array();

@@ -838,6 +838,9 @@ int recorder_close(struct recorder *recorder, int exit_status, struct recorder_r
 	recorder->writer = NULL;
 	recorder->created = recorder->kept_old = false;
 	pythons_stats(recorder->pythons, &stats);
+	if (recorder->native)
+		native_counts(recorder->native, &recorder->result.stacks,
+			      &recorder->result.whole_stacks);
 	recorder->result.pythons = stats.found;
 	recorder->result.unknown_pythons = stats.unknown;
 	recorder->result.not_stopped = stats.engine.not_stopped;

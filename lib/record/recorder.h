@@ -31,11 +31,13 @@ enum recorder_python {
 	RECORDER_PYTHON_OFF,
 };
 
-/* How native stacks are found; kernel stacks are there in all but the first. */
+/* How native stacks are found; kernel stacks are there in all but NONE. */
 enum recorder_chain {
+	RECORDER_CHAIN_AUTO, /* way_choose() is to be asked before the recorder is made */
 	RECORDER_CHAIN_NONE,
 	RECORDER_CHAIN_FP,    /* by frame pointers, in the kernel */
 	RECORDER_CHAIN_DWARF, /* by unwind tables, from registers and a copy of the stack */
+	RECORDER_CHAIN_LBR,   /* by the CPU's last branch records, as far as they reach */
 };
 
 /* The copy where no base of a stack is known: whole stacks of most programs; the kernel allows 8
@@ -100,7 +102,8 @@ struct recorder_result {
 	uint64_t reads_dropped; /* samples whose counts went backwards: nothing was taken from them
 				 */
 	uint64_t python;	/* samples that carry Python frames */
-	uint64_t bytes;		/* of the finished file */
+	uint64_t stacks, whole_stacks; /* native ones that were unwound here */
+	uint64_t bytes;		       /* of the finished file */
 	uint64_t duration_ns;
 	unsigned int pythons;	      /* interpreters that were found */
 	unsigned int unknown_pythons; /* of a version that the walker does not know */

@@ -84,9 +84,10 @@ static const uint64_t *take_words(struct bytes *in, uint64_t count)
 	return bytes_take(in, (size_t)count * 8);
 }
 
-static void skip_branches(struct bytes *in, uint64_t branch_type)
+static void take_branches(struct bytes *in, uint64_t branch_type, struct record_sample *sample)
 {
 	uint64_t count = bytes_u64(in);
+	const void *branches;
 
 	if (branch_type & PERF_SAMPLE_BRANCH_HW_INDEX)
 		bytes_u64(in);
@@ -94,7 +95,11 @@ static void skip_branches(struct bytes *in, uint64_t branch_type)
 		in->bad = true;
 		return;
 	}
-	bytes_take(in, (size_t)count * BRANCH_ENTRY_SIZE);
+	branches = bytes_take(in, (size_t)count * BRANCH_ENTRY_SIZE);
+	if (branch_type & PERF_SAMPLE_BRANCH_CALL_STACK) {
+		sample->calls = branches;
+		sample->calls_len = branches ? count : 0;
+	}
 	if (branch_type & BRANCH_COUNTERS)
 		take_words(in, count);
 }
@@ -171,7 +176,7 @@ bool record_decode_sample(const struct perf_event_header *record,
 	if (type & PERF_SAMPLE_RAW)
 		take_raw(&in, sample);
 	if (type & PERF_SAMPLE_BRANCH_STACK)
-		skip_branches(&in, attr->branch_sample_type);
+		take_branches(&in, attr->branch_sample_type, sample);
 	if (type & PERF_SAMPLE_REGS_USER) {
 		sample->regs_user_abi = bytes_u64(&in);
 		if (sample->regs_user_abi)

@@ -30,6 +30,10 @@ struct record_sample {
 	/* Context markers (PERF_CONTEXT_*) included, leaf first. */
 	const uint64_t *callchain;
 	uint64_t callchain_len;
+	/* PERF_SAMPLE_BRANCH_CALL_STACK: the calls that have not returned, by the CPU, innermost
+	 * first. Other branches are left out. */
+	const struct perf_branch_entry *calls;
+	uint64_t calls_len;
 	const void *raw;
 	uint32_t raw_len;
 	/* PERF_SAMPLE_READ: for record_decode_read(). */

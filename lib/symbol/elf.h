@@ -63,6 +63,10 @@ bool elf_symbol_at(struct elf_file *elf, uint64_t vaddr, struct elf_symbol *symb
 /* The function that covers the address by the unwinder's tables: what is known where there is no
  * symbol. A part that the compiler moved away is a function of its own there. */
 bool elf_function_range(struct elf_file *elf, uint64_t vaddr, uint64_t *start, uint64_t *size);
+/* How many functions those tables have, and where one of them begins; false where it is unreadable.
+ */
+uint32_t elf_function_count(struct elf_file *elf);
+bool elf_function_start(struct elf_file *elf, uint32_t index, uint64_t *start);
 /* The part that the compiler moved out of the function at `vaddr`, where one is proven. */
 bool elf_cold_part(struct elf_file *elf, uint64_t vaddr, uint64_t *start, uint64_t *size);
 /* Calls back for every function symbol; a non-zero return stops and is passed on. */

@@ -183,6 +183,20 @@ static bool pointer_encoding(const struct elf_file *elf, uint64_t vaddr, bool wi
 	return !b->bad;
 }
 
+uint32_t elf_function_count(struct elf_file *elf)
+{
+	if (!elf->frames.tried)
+		read_header(elf);
+	return elf->frames.count;
+}
+
+bool elf_function_start(struct elf_file *elf, uint32_t index, uint64_t *start)
+{
+	uint64_t fde;
+
+	return index < elf_function_count(elf) && table_get(elf, index, start, &fde);
+}
+
 bool elf_function_range(struct elf_file *elf, uint64_t vaddr, uint64_t *start, uint64_t *size)
 {
 	bool wide = gelf_getclass(elf->elf) == ELFCLASS64;
@@ -191,9 +205,7 @@ bool elf_function_range(struct elf_file *elf, uint64_t vaddr, uint64_t *start, u
 	struct description d;
 	uint8_t encoding;
 
-	if (!elf->frames.tried)
-		read_header(elf);
-	hi = elf->frames.count;
+	hi = elf_function_count(elf);
 	while (lo < hi) {
 		uint32_t mid = lo + (hi - lo) / 2;
 

@@ -173,5 +173,55 @@ def copies():
         return f"{whole} of {len(samples)}"
 
 
+# Needs no library.
+LONELY = """
+static volatile int sink;
+__attribute__((noinline)) static int c(int n) { int s = 0; for (int i = 0; i < n; i++) { sink += i; s += sink; } return s; }
+__attribute__((noinline)) static int b(int n) { int r = c(n) + 1; sink = r; return r; }
+__attribute__((noinline)) static int a(int n) { int r = b(n) + 2; sink = r; return r; }
+void _start(void) { for (;;) a(100000); }
+"""
+
+
+@live.test
+def chosen():
+    """--call-graph auto is fp where all that runs has frame pointers, and dwarf elsewhere."""
+    if not shutil.which("gcc"):
+        raise live.Skip("no gcc")
+    with live.scratch_folder() as folder:
+        for name, flags, way in (("with", "-O0 -fno-omit-frame-pointer", "fp"), ("without", "-O2 -fomit-frame-pointer", "dwarf")):
+            program = f"{folder}/{name}"
+            command = ["gcc", *flags.split(), "-nostdlib", "-static", "-Wl,--eh-frame-hdr", "-x", "c", "-", "-o", program]
+            subprocess.run(command, input=LONELY, check=True, text=True)
+            options = ["-v", "-e", "cpu-clock:u", "--duration", "0.2", "-o", f"{folder}/perf.data"]
+            ran = live.pyperf("record", *options, "--", program)
+            check(ran.returncode == 0 and f"--call-graph {way}: {name} " in ran.stderr, ran.stderr)
+            stacks = [[frame.name.split("+")[0] for frame in sample.frames] for sample in live.parse_script(live.pyperf("script", "-i", f"{folder}/perf.data").stdout)]
+            if way == "fp":
+                check(sum(stack == ["c", "b", "a", "_start"] for stack in stacks) > 0.9 * len(stacks) > 50, stacks[:9])
+            with subprocess.Popen([program]) as process:
+                ran = live.pyperf("record", *options, "-p", process.pid)
+                process.kill()
+            check(ran.returncode == 0 and f"--call-graph {way}: " in ran.stderr, ran.stderr)
+        ran = live.pyperf("record", *options, "--", live.any_python(), "-V")
+        check("--call-graph dwarf: " in ran.stderr, ran.stderr)
+
+
+@live.test
+def by_branch_records():
+    """--call-graph lbr: recorded where perf can, refused with the reason where it cannot."""
+    perf = shutil.which("perf")
+    if not perf:
+        raise live.Skip("no perf to compare with")
+    with live.scratch_folder() as folder:
+        options = ["--call-graph", "lbr", "-e", "cycles:u", "-o", f"{folder}/perf.data", "--", "true"]
+        theirs = subprocess.run([perf, "record", "-B", *options], capture_output=True)
+        ours = live.pyperf("record", *options)
+        check((theirs.returncode == 0) == (ours.returncode == 0), theirs.stderr, ours.stderr)
+        if ours.returncode:
+            check("does not record calls for " in ours.stderr and "Intel" in ours.stderr, ours.stderr)
+            return "refused: " + ours.stderr.splitlines()[0]
+
+
 if __name__ == "__main__":
     live.run()

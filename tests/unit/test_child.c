@@ -1,5 +1,6 @@
 #include "record/child.h"
 
+#include <limits.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -92,14 +93,18 @@ static void survives_a_child_that_was_killed(void **state)
 static void checks_names_before_anything_runs(void **state)
 {
 	struct err err = {0};
+	char path[PATH_MAX];
 
 	(void)state;
-	assert_int_equal(child_check("sh", &err), 0);
-	assert_int_equal(child_check("/bin/sh", &err), 0);
-	assert_int_equal(child_check("no-such-program-here", &err), ERR_NOT_FOUND);
+	assert_int_equal(child_find("sh", NULL, &err), 0);
+	assert_int_equal(child_find("/bin/sh", path, &err), 0);
+	assert_string_equal(path, "/bin/sh");
+	assert_int_equal(child_find("sh", path, &err), 0);
+	assert_string_equal(path + strlen(path) - 3, "/sh");
+	assert_int_equal(child_find("no-such-program-here", NULL, &err), ERR_NOT_FOUND);
 	assert_true(err.hint[0]);
-	assert_int_equal(child_check("/dev/null", &err), ERR_PERMISSION);
-	assert_int_equal(child_check("", &err), ERR_NOT_FOUND);
+	assert_int_equal(child_find("/dev/null", NULL, &err), ERR_PERMISSION);
+	assert_int_equal(child_find("", NULL, &err), ERR_NOT_FOUND);
 }
 
 int main(void)

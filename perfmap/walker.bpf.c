@@ -154,13 +154,14 @@ struct {
 	__type(value, __u64);
 } stack_bases SEC(".maps");
 
-/* Indexed by the CPU. A page more than is ever sent: what checks offsets rounds up. */
+/* Indexed by the CPU. */
 #define STACK_PAGE 4096u
-#define STACK_MASK 0xffffu
+#define STACK_PAGES 16
 struct stack_copy {
 	struct py_raw_stack header;
-	__u8 bytes[STACK_MASK + 1 + STACK_PAGE];
+	__u8 bytes[PY_STACK_BYTES_MAX];
 };
+_Static_assert(PY_STACK_BYTES_MAX <= STACK_PAGES * STACK_PAGE, "pages are counted by halving");
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);
@@ -516,28 +517,35 @@ static __always_inline void send_frames(struct run *run)
 		scratch->stats.output_lost++;
 }
 
-/* As many of the bytes as are in memory; usually all are. */
+/*
+ * As many of the bytes as are in memory; usually all are. Else the pages that are, from the first
+ * on, are counted by halving; without a branch, since the verifier would follow each to the end of
+ * the program.
+ */
 static __always_inline __u64 copy_stack(struct stack_copy *copy, __u64 sp, __u64 len)
 {
-	__u64 at = 0;
+	__u64 first = STACK_PAGE - (sp & (STACK_PAGE - 1)), pages = 0;
+	__u8 byte;
 
 	barrier_var(len);
 	if (len > PY_STACK_BYTES_MAX)
 		len = PY_STACK_BYTES_MAX;
 	if (!bpf_probe_read_user(copy->bytes, len, (void *)sp))
 		return len;
-	for (__u32 i = 0; i <= PY_STACK_BYTES_MAX / STACK_PAGE && at < len; i++) {
-		__u64 n = STACK_PAGE - ((sp + at) & (STACK_PAGE - 1));
+#pragma unroll
+	for (__u32 step = STACK_PAGES / 2; step; step /= 2) {
+		__u64 offset = first + (pages + step - 1) * STACK_PAGE;
+		__s64 absent = bpf_probe_read_user(&byte, sizeof(byte), (void *)(sp + offset));
 
-		if (n > len - at)
-			n = len - at;
-		barrier_var(n);
-		if (n > STACK_PAGE ||
-		    bpf_probe_read_user(copy->bytes + (at & STACK_MASK), n, (void *)(sp + at)))
-			break;
-		at += n;
+		absent |= len - 1 - offset; /* negative beyond the end */
+		pages += step & ~(absent >> 63);
+		barrier_var(pages);
 	}
-	return at;
+	first += pages * STACK_PAGE;
+	barrier_var(first);
+	if (first > len)
+		first = len;
+	return bpf_probe_read_user(copy->bytes, first, (void *)sp) ? 0 : first;
 }
 
 /*

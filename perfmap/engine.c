@@ -7,11 +7,13 @@
 #include "base/log.h"
 #include "base/privilege.h"
 #include "perfmap/frames.h"
+#include "perfmap/kernel_types.h"
 #include "perfmap/walker_maps.h"
 
 #include "perfmap/walker.skel.h"
 
 #include <bpf/bpf.h>
+#include <bpf/btf.h>
 #include <bpf/libbpf.h>
 #include <errno.h>
 #include <linux/perf_event.h>
@@ -19,6 +21,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -30,6 +33,8 @@ struct py_engine {
 	void (*each)(const struct py_code_request *request, void *ctx);
 	void *each_ctx;
 	bool forget;
+	int types_fd;	/* of the kernel's types; -1: none */
+	bool all_types; /* libbpf is to read them itself */
 };
 
 static int log_libbpf(enum libbpf_print_level level, const char *fmt, va_list ap)
@@ -116,13 +121,49 @@ static bool jit_is_off(void)
 	return value == '0';
 }
 
-static struct walker_bpf *open_walker(void)
+/* The kernel's types that the program names, in a file of memory; without it libbpf reads all. */
+static void write_types(const struct py_engine *engine, const struct btf *program)
 {
-	struct walker_bpf *skel = walker_bpf__open();
+	struct kernel_type_names names = {0};
+	struct strbuf types = {0};
+	struct err err = {0};
+
+	for (uint32_t i = 1; i < btf__type_cnt(program); i++) {
+		const struct btf_type *type = btf__type_by_id(program, i);
+		const char *name = btf__name_by_offset(program, type->name_off);
+		const char **slot;
+
+		if (!*name || !(btf_is_composite(type) || btf_is_any_enum(type)))
+			continue;
+		slot = vec_push(&names);
+		if (slot)
+			*slot = name;
+	}
+	if (kernel_types_read(&names, &types, &err) < 0 ||
+	    io_write_full(engine->types_fd, types.buf, types.len) < 0)
+		log_debug("%s", err.text);
+	strbuf_fini(&types);
+	vec_fini(&names);
+}
+
+static struct walker_bpf *open_walker(struct py_engine *engine)
+{
+	LIBBPF_OPTS(bpf_object_open_opts, options);
+	char path[32];
+	bool first = engine->types_fd < 0 && !engine->all_types;
+	struct walker_bpf *skel;
 	struct privilege privilege;
 
+	if (first)
+		engine->types_fd = memfd_create("kernel-types", MFD_CLOEXEC);
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", engine->types_fd);
+	if (engine->types_fd >= 0)
+		options.btf_custom_path = path;
+	skel = walker_bpf__open_opts(&options);
 	if (!skel)
 		return NULL;
+	if (first && engine->types_fd >= 0)
+		write_types(engine, bpf_object__btf(skel->obj));
 	/* In a pid namespace of its own, pyperf and perf number processes by it. */
 	privilege_read(&privilege);
 	skel->rodata->pid_namespace_inum = privilege.pid_namespace;
@@ -139,7 +180,7 @@ static int load(struct py_engine *engine, struct err *err)
 	engine->cpus = libbpf_num_possible_cpus();
 	if (engine->cpus < 1)
 		return err_set(err, ERR_FAILED, "cannot tell how many CPUs there are");
-	skel = engine->skel = open_walker();
+	skel = engine->skel = open_walker(engine);
 	if (!skel)
 		return engine_error(errno, err);
 	bpf_program__set_autoload(skel->progs.walk_tracepoint, false);
@@ -162,7 +203,7 @@ static int load(struct py_engine *engine, struct err *err)
 /* The walker for tracepoints, which few recordings need and which costs as much to load. */
 static int load_tracepoint(struct py_engine *engine, struct err *err)
 {
-	struct walker_bpf *skel = open_walker();
+	struct walker_bpf *skel = open_walker(engine);
 	struct bpf_program *program;
 	int code = 0;
 
@@ -196,6 +237,17 @@ static int load_tracepoint(struct py_engine *engine, struct err *err)
 	return 0;
 }
 
+static void unload(struct py_engine *engine)
+{
+	ring_buffer__free(engine->requests);
+	walker_bpf__destroy(engine->skel);
+	if (engine->types_fd >= 0)
+		close(engine->types_fd);
+	engine->requests = NULL;
+	engine->skel = NULL;
+	engine->types_fd = -1;
+}
+
 int py_engine_open(struct py_engine **out, struct err *err)
 {
 	struct py_engine *engine;
@@ -217,7 +269,13 @@ int py_engine_open(struct py_engine **out, struct err *err)
 	if (!engine)
 		return err_nomem(err);
 	libbpf_set_print(log_libbpf);
+	engine->types_fd = -1;
 	ret = load(engine, err);
+	if (ret < 0 && ret != ERR_PERMISSION && engine->types_fd >= 0) {
+		unload(engine);
+		engine->all_types = true;
+		ret = load(engine, err);
+	}
 	if (ret < 0) {
 		py_engine_close(engine);
 		return ret;
@@ -230,9 +288,8 @@ void py_engine_close(struct py_engine *engine)
 {
 	if (!engine)
 		return;
-	ring_buffer__free(engine->requests);
 	walker_bpf__destroy(engine->tracepoint);
-	walker_bpf__destroy(engine->skel);
+	unload(engine);
 	free(engine);
 }
 

@@ -12,12 +12,17 @@
 #define DOMINANT 0.9
 
 static struct {
-	int json, stdio;
+	char *metrics;
+	int json, csv, stdio;
 } given;
 
 const struct poptOption annotate_options[] = {
+	{"metrics", '\0', POPT_ARG_STRING, &given.metrics, 0, METRICS_HELP,
+	 "all|none|KEY[,KEY...]"},
 	{"json", '\0', POPT_ARG_NONE, &given.json, 0,
 	 "write JSON: the functions that match, and their lines", NULL},
+	{"csv", '\0', POPT_ARG_NONE, &given.csv, 0,
+	 "write comma-separated values: the lines of the functions that match", NULL},
 	{"stdio", '\0', POPT_ARG_NONE, &given.stdio, 0, "plain text, as always: for users of perf",
 	 NULL},
 	{NULL, '\0', POPT_ARG_INCLUDE_TABLE, (void *)view_options, 0, NULL, NULL},
@@ -28,6 +33,7 @@ struct annotation {
 	struct opened opened;
 	struct view *functions, *lines;
 	struct matches matches;
+	struct metric_columns metrics;
 	const char *word; /* NULL: the hottest Python function */
 };
 
@@ -46,7 +52,7 @@ static uint64_t weight(const struct annotation *a, uint32_t function)
 	return 0;
 }
 
-static struct report report_of(const struct annotation *a)
+static struct report report_of(struct annotation *a)
 {
 	return (struct report){
 		.profile = a->opened.profile,
@@ -59,6 +65,7 @@ static struct report report_of(const struct annotation *a)
 		.filter = a->opened.filter_text,
 		.quiet = true,
 		.width = view_width(),
+		.metrics = &a->metrics,
 	};
 }
 
@@ -119,7 +126,7 @@ static uint32_t choose(const struct annotation *a)
 }
 
 /* Several that could be meant: a usage error with what there is to choose from. */
-static int list_matches(const struct annotation *a, struct err *err)
+static int list_matches(struct annotation *a, struct err *err)
 {
 	struct report report = report_of(a);
 	int rc;
@@ -133,7 +140,7 @@ static int list_matches(const struct annotation *a, struct err *err)
 	return ERR_USAGE;
 }
 
-static int show_one(const struct annotation *a, uint32_t function, struct err *err)
+static int show_one(struct annotation *a, uint32_t function, struct err *err)
 {
 	struct annotate annotate = {
 		.profile = a->opened.profile,
@@ -143,6 +150,7 @@ static int show_one(const struct annotation *a, uint32_t function, struct err *e
 		.event = a->opened.event,
 		.quiet = view_given.quiet,
 		.width = view_width(),
+		.metrics = &a->metrics,
 	};
 
 	if (a->matches.count > 1)
@@ -159,8 +167,10 @@ static int show(struct annotation *a, struct err *err)
 	uint32_t function;
 	int rc;
 
-	rc = view_functions(&a->functions, opened->profile, &opened->filter, VIEW_BY_TOTAL,
-			    opened->event, err);
+	rc = metric_columns_init(&a->metrics, opened->profile, opened->event, given.metrics, err);
+	if (!rc)
+		rc = view_functions(&a->functions, opened->profile, &opened->filter, VIEW_BY_TOTAL,
+				    opened->event, err);
 	if (!rc)
 		rc = view_lines(&a->lines, opened->profile, &opened->filter, UINT32_MAX,
 				opened->event, err);
@@ -177,6 +187,11 @@ static int show(struct annotation *a, struct err *err)
 		struct report report = report_of(a);
 
 		return output_json(stdout, &report, err);
+	}
+	if (given.csv) {
+		struct report report = report_of(a);
+
+		return output_lines_csv(stdout, &report, err);
 	}
 	function = choose(a);
 	return function == UINT32_MAX ? list_matches(a, err) : show_one(a, function, err);
@@ -196,7 +211,9 @@ int cmd_annotate(int argc, const char **argv)
 	context = command_options(command, argc, argv, 0, &status);
 	if (!context)
 		return status;
-	if (poptPeekArg(context)) {
+	if (given.json && given.csv)
+		status = command_usage(command, "--json and --csv exclude each other");
+	else if (poptPeekArg(context)) {
 		word = strdup(poptGetArg(context));
 		if (poptPeekArg(context))
 			status = command_usage(command, "one function at a time, not also '%s'",

@@ -33,6 +33,11 @@ struct opened {
 	uint32_t event;	   /* the one that -e names, or the first with samples */
 };
 
+/* Help of --metrics; the keys are those of profile/metric.c. */
+#define METRICS_HELP                                                                          \
+	"columns of metrics: ipc, mpki, miss, br-miss, br-mpki, l1-mpki, l1-miss, tlb-mpki, " \
+	"stalled, ghz, kernel, ns"
+
 /* To be included beside them by the commands that show functions that were inlined. */
 extern const struct poptOption inline_options[];
 

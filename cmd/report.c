@@ -12,7 +12,7 @@
 #define DEFAULT_PERCENT_LIMIT 0.5
 
 static struct {
-	char *sort, *kind, *html;
+	char *sort, *kind, *metrics, *html;
 	double percent_limit;
 	int children, no_children, samples, json, csv;
 } given = {.percent_limit = -1};
@@ -28,6 +28,8 @@ const struct poptOption report_options[] = {
 	{"kind", 'k', POPT_ARG_STRING, &given.kind, 0, "only functions of this kind",
 	 "python|native|kernel"},
 	{"show-nr-samples", 'n', POPT_ARG_NONE, &given.samples, 0, "numbers of samples too", NULL},
+	{"metrics", '\0', POPT_ARG_STRING, &given.metrics, 0, METRICS_HELP,
+	 "all|none|KEY[,KEY...]"},
 	{"json", '\0', POPT_ARG_NONE, &given.json, 0, "write JSON: functions and lines", NULL},
 	{"csv", '\0', POPT_ARG_NONE, &given.csv, 0, "write comma-separated values", NULL},
 	{"html", '\0', POPT_ARG_STRING, &given.html, 0,
@@ -179,6 +181,7 @@ static int report_html(struct profile_options *options, struct err *err)
 static int show(struct report *report, const struct opened *opened, const struct sorting *sorting,
 		struct err *err)
 {
+	struct metric_columns columns;
 	struct view_groups *groups = NULL;
 	struct view *functions = NULL, *lines = NULL;
 	int rc;
@@ -186,6 +189,12 @@ static int show(struct report *report, const struct opened *opened, const struct
 	report->profile = opened->profile;
 	report->event = opened->event;
 	report->filter = opened->filter_text;
+	rc = metric_columns_init(&columns, opened->profile, opened->event, given.metrics, err);
+	if (rc)
+		return rc;
+	if (sorting->order == VIEW_BY_TOTAL)
+		columns.basis = MEASURE_TOTAL;
+	report->metrics = &columns;
 	if (sorting->key_count)
 		rc = view_groups(&groups, opened->profile, &opened->filter, sorting->keys,
 				 sorting->key_count, sorting->order, opened->event, err);

@@ -11,9 +11,9 @@ _pyperf_options() { # COMMAND
 		;;
 	report)
 		echo "-s --sort --children --no-children --percent-limit -k --kind -n --show-nr-samples" \
-			"--json --csv --html --stdio --inline --no-inline $_pyperf_view"
+			"--metrics --json --csv --html --stdio --inline --no-inline $_pyperf_view"
 		;;
-	annotate) echo "--json --stdio $_pyperf_view" ;;
+	annotate) echo "--metrics --json --csv --stdio $_pyperf_view" ;;
 	script) echo "--inline --no-inline $_pyperf_view" ;;
 	export) echo "-f --format -o --output --weight --min-duration --inline --no-inline $_pyperf_view" ;;
 	list) echo "--json -h --help" ;;
@@ -33,6 +33,9 @@ _pyperf_words() { # COMMAND OPTION
 		;;
 	report:-s | report:--sort) echo "self total comm pid tid dso file kind function" ;;
 	report:-k | report:--kind) echo "python native kernel" ;;
+	report:--metrics | annotate:--metrics)
+		echo "all none ipc mpki miss br-miss br-mpki l1-mpki l1-miss tlb-mpki stalled ghz kernel ns"
+		;;
 	export:-f | export:--format) pyperf export --format list 2>/dev/null | cut -d' ' -f1 ;;
 	export:--weight) echo "samples period" ;;
 	*:--native) echo "on off all" ;;

@@ -21,6 +21,7 @@
 #define CALLEES_SHOWN 0.005 /* share of the whole from which one is */
 #define CALLEES_MAX 6
 #define CALLEES_WIDTH 80 /* no more are added behind this many bytes */
+#define SOURCE_WANTED 32 /* columns that figures leave to the text */
 
 struct body {
 	const struct annotate *annotate;
@@ -91,7 +92,7 @@ static void add_line(struct body *body, const struct layout *layout, struct tabl
 	const char *text;
 	size_t len;
 
-	layout_cells(layout, table, row ? row->counts : NULL, body->lines->period_total);
+	layout_row(layout, table, body->lines, row);
 	cell = table_cell(table);
 	if (line)
 		strbuf_printf(cell, "%" PRIu32, line);
@@ -107,7 +108,7 @@ static void add_line(struct body *body, const struct layout *layout, struct tabl
 
 static void add_gap(const struct layout *layout, struct table *table)
 {
-	layout_cells(layout, table, NULL, NULL);
+	layout_row(layout, table, NULL, NULL);
 	strbuf_str(table_cell(table), "...");
 	table_cell(table);
 }
@@ -167,6 +168,7 @@ static void put_head(FILE *out, const struct body *body)
 	const struct annotate *annotate = body->annotate;
 
 	annotate_head(out, annotate, body->names, body->last);
+	annotate_metrics(out, annotate, body->lines);
 	if (!body->source)
 		fputs("The source text is not in the recording.\n", out);
 	else if (source_changed(body->source) > 0)
@@ -181,6 +183,7 @@ static int put_table(FILE *out, struct body *body, struct err *err)
 		.totals = has_totals(body),
 		.samples = true,
 		.split = !profile_summary(body->annotate->profile)->folded,
+		.metrics = body->annotate->metrics,
 	};
 	struct layout layout;
 	struct table table;
@@ -190,8 +193,11 @@ static int put_table(FILE *out, struct body *body, struct err *err)
 		return rc;
 	rc = layout_add(&layout, (struct table_column){.heading = "line", .gap = 3}, err);
 	if (!rc)
-		rc = layout_add(&layout,
-				(struct table_column){.heading = "", .left = true, .gap = 2}, err);
+		rc = layout_add(
+			&layout,
+			(struct table_column){
+				.heading = "", .left = true, .gap = 2, .want = SOURCE_WANTED},
+			err);
 	table_init(&table, layout.columns.items, layout.columns.len);
 	if (!rc) {
 		add_lines(body, &layout, &table);
@@ -228,6 +234,7 @@ int output_annotate_python(FILE *out, const struct annotate *annotate, struct er
 	}
 	if (!rc && !annotate->quiet) {
 		fputc('\n', out);
+		summary_metrics(out, annotate->metrics);
 		summary_losses(out, profile, true);
 	}
 	view_callees_free(body.callees, body.callee_count);

@@ -8,6 +8,8 @@
 /* "matmul   /src/train.py:9-16" (`last` 0: no range), then what each event saw of the function. */
 void annotate_head(FILE *out, const struct annotate *annotate, const struct names *names,
 		   uint32_t last);
+/* The function's metrics on its own lines, and what they say. */
+void annotate_metrics(FILE *out, const struct annotate *annotate, const struct view *lines);
 /* The function's row in the view of all functions; NULL where it has no samples. */
 const struct view_row *annotate_row(const struct annotate *annotate);
 

@@ -1,5 +1,6 @@
 #include "output/rows.h"
 
+#include <math.h>
 #include <string.h>
 
 /* RFC 4180 with bare newlines between the records. Text is escaped, so it has none of its own. */
@@ -23,7 +24,8 @@ static void put_field(FILE *out, const struct strbuf *text, bool first)
 	fputc('"', out);
 }
 
-static void put_head(FILE *out, const struct report *report, const struct names *names)
+static void put_head(FILE *out, const struct report *report, const struct names *names,
+		     const struct label *labels)
 {
 	struct strbuf field = {0};
 	bool first = true;
@@ -34,7 +36,7 @@ static void put_head(FILE *out, const struct report *report, const struct names 
 		put_field(out, &field, first);
 		first = false;
 	}
-	for (const struct label *l = row_labels; !report->groups && l->key; l++) {
+	for (const struct label *l = labels; !report->groups && l->key; l++) {
 		if (!l->in_csv)
 			continue;
 		strbuf_reset(&field);
@@ -52,12 +54,50 @@ static void put_head(FILE *out, const struct report *report, const struct names 
 			put_field(out, &field, false);
 		}
 	}
+	for (size_t i = 0; report->metrics && i < report->metrics->count; i++) {
+		size_t plan = report->metrics->chosen[i];
+		const char *key = report->metrics->measures.plans[plan].metric->key;
+
+		fprintf(out, ",%s,%s low,%s high", key, key, key);
+	}
+	if (report->metrics && report->metrics->count)
+		fputs(",reading", out);
 	fputc('\n', out);
 	strbuf_fini(&field);
 }
 
+static void put_number(FILE *out, double value)
+{
+	if (isfinite(value))
+		fprintf(out, ",%.6g", value);
+	else
+		fputc(',', out);
+}
+
+/* Each with both ends of its interval; nothing where it is not known. */
+static void put_metrics(FILE *out, const struct report *report, const struct view *view,
+			const struct view_row *row)
+{
+	const struct metric_columns *columns = report->metrics;
+	struct row_metrics metrics = {0};
+
+	if (!columns || !columns->count)
+		return;
+	metric_columns_row(columns, view, row, &metrics);
+	for (size_t i = 0; i < columns->count; i++) {
+		const struct estimate *figure = &metrics.figures[columns->chosen[i]];
+		bool due = figure->known && metric_columns_due(columns, row, columns->chosen[i]);
+
+		put_number(out, due ? figure->value : NAN);
+		put_number(out, due ? figure->low : NAN);
+		put_number(out, due ? figure->high : NAN);
+	}
+	fprintf(out, ",%s", metrics.reading ? metrics.reading->name : "");
+}
+
 static void put_row(FILE *out, const struct report *report, const struct names *names,
-		    const struct view_row *row, struct strbuf *field)
+		    const struct view *view, const struct view_row *row, const struct label *labels,
+		    struct strbuf *field)
 {
 	bool first = true;
 
@@ -67,7 +107,7 @@ static void put_row(FILE *out, const struct report *report, const struct names *
 		put_field(out, field, first);
 		first = false;
 	}
-	for (const struct label *l = row_labels; !report->groups && l->key; l++) {
+	for (const struct label *l = labels; !report->groups && l->key; l++) {
 		if (!l->in_csv)
 			continue;
 		strbuf_reset(field);
@@ -85,13 +125,15 @@ static void put_row(FILE *out, const struct report *report, const struct names *
 			if (figure_absent(f, count))
 				continue;
 			fprintf(out, f->unit == FIGURE_COUNT ? "%.0f" : "%.6g",
-				f->of(count, report->view->period_total[e]));
+				f->of(count, view->period_total[e]));
 		}
 	}
+	put_metrics(out, report, view, row);
 	fputc('\n', out);
 }
 
-int output_report_csv(FILE *out, const struct report *report, struct err *err)
+static int put_rows(FILE *out, const struct report *report, const struct view *view,
+		    const struct label *labels, struct err *err)
 {
 	struct strbuf field = {0};
 	struct names *names;
@@ -99,16 +141,26 @@ int output_report_csv(FILE *out, const struct report *report, struct err *err)
 
 	if (rc)
 		return rc;
-	put_head(out, report, names);
-	for (size_t i = 0; i < report->view->count; i++) {
+	put_head(out, report, names, labels);
+	for (size_t i = 0; i < view->count; i++) {
 		bool below;
 
-		if (rows_pass(report, &report->view->rows[i], &below))
-			put_row(out, report, names, &report->view->rows[i], &field);
+		if (rows_pass(report, &view->rows[i], &below))
+			put_row(out, report, names, view, &view->rows[i], labels, &field);
 	}
 	if (strbuf_failed(&field))
 		rc = err_nomem(err);
 	strbuf_fini(&field);
 	names_free(names);
 	return rc;
+}
+
+int output_report_csv(FILE *out, const struct report *report, struct err *err)
+{
+	return put_rows(out, report, report->view, row_labels, err);
+}
+
+int output_lines_csv(FILE *out, const struct report *report, struct err *err)
+{
+	return put_rows(out, report, report->lines, line_labels, err);
 }

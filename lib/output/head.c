@@ -60,8 +60,22 @@ void annotate_head(FILE *out, const struct annotate *annotate, const struct name
 	}
 	strbuf_char(&text, '\n');
 	for (uint32_t e = 0; row && e < annotate->functions->events; e++)
-		if (names_event_has_samples(names, e) && row->counts[e].total_samples)
+		if (names_event_has_columns(names, e) && row->counts[e].total_samples)
 			add_event(annotate, names, row, e, &text);
 	fputs(strbuf_text(&text), out);
+	strbuf_fini(&text);
+}
+
+void annotate_metrics(FILE *out, const struct annotate *annotate, const struct view *lines)
+{
+	struct row_metrics metrics = {0};
+	struct strbuf text = {0};
+
+	if (!annotate->metrics || !annotate->metrics->count)
+		return;
+	metric_columns_all(annotate->metrics, lines, &metrics);
+	metric_columns_line(annotate->metrics, &metrics, &text);
+	if (text.len)
+		fprintf(out, "%s\n", strbuf_text(&text));
 	strbuf_fini(&text);
 }

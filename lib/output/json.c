@@ -30,6 +30,11 @@ static json_t *count_value(uint64_t count)
 	return json_integer((json_int_t)(count > INT64_MAX ? INT64_MAX : count));
 }
 
+static json_t *total_value(double total)
+{
+	return count_value(total < 0x1p63 ? (uint64_t)(total + 0.5) : INT64_MAX);
+}
+
 /* json_object_set_new() takes a NULL value for a failure, so one check at the end is enough. */
 static void set(json_t *object, int *rc, const char *key, json_t *value)
 {
@@ -80,6 +85,49 @@ static json_t *figures_value(const struct report *report, const struct names *na
 	return events;
 }
 
+/* {"ipc": {"value": 0.41, "low": 0.39, "high": 0.43, "sure": true}}; an end that is not known is
+ * absent. */
+static json_t *metrics_value(const struct metric_columns *columns, const struct row_metrics *row,
+			     const struct view_row *of)
+{
+	json_t *metrics = json_object();
+	int rc = 0;
+
+	for (size_t i = 0; i < columns->count; i++) {
+		const struct metric *metric = columns->measures.plans[columns->chosen[i]].metric;
+		const struct estimate *figure = &row->figures[columns->chosen[i]];
+		json_t *value;
+
+		if (!figure->known || !metric_columns_due(columns, of, columns->chosen[i]))
+			continue;
+		value = json_object();
+		set(value, &rc, "value", json_real(figure->value));
+		set(value, &rc, "low", json_real(figure->low));
+		if (isfinite(figure->high))
+			set(value, &rc, "high", json_real(figure->high));
+		set(value, &rc, "sure", json_boolean(metric_is_sure(metric, figure)));
+		set(metrics, &rc, metric->key, value);
+	}
+	if (rc) {
+		json_decref(metrics);
+		return NULL;
+	}
+	return metrics;
+}
+
+static void set_metrics(json_t *object, int *rc, const struct report *report,
+			const struct view *view, const struct view_row *row)
+{
+	struct row_metrics metrics = {0};
+
+	if (!report->metrics || !report->metrics->count)
+		return;
+	metric_columns_row(report->metrics, view, row, &metrics);
+	set(object, rc, "metrics", metrics_value(report->metrics, &metrics, row));
+	if (metrics.reading)
+		set(object, rc, "reading", json_string(metrics.reading->name));
+}
+
 /* Takes the object; `*first` puts the comma. */
 static int put_object(FILE *out, json_t *object, int failed, bool *first, struct err *err)
 {
@@ -93,6 +141,24 @@ static int put_object(FILE *out, json_t *object, int failed, bool *first, struct
 	json_dumpf(object, out, JSON_COMPACT | JSON_REAL_PRECISION(8));
 	json_decref(object);
 	return 0;
+}
+
+/* What is out of the ordinary. */
+static void set_gaps(json_t *object, int *rc, const struct report *report, uint32_t index)
+{
+	const struct profile_event *event = profile_event(report->profile, index);
+
+	if (profile_event_counted(event, index))
+		set(object, rc, "counted_with",
+		    text_value(profile_event(report->profile, event->group - 1)->name));
+	if (event->throttled) {
+		set(object, rc, "throttled", count_value(event->throttled));
+		set(object, rc, "throttled_ns", count_value(event->throttled_ns));
+	}
+	if (event->enabled_ns) {
+		set(object, rc, "enabled_ns", count_value(event->enabled_ns));
+		set(object, rc, "running_ns", count_value(event->running_ns));
+	}
 }
 
 static int put_events(FILE *out, const struct report *report, const struct names *names,
@@ -114,6 +180,8 @@ static int put_events(FILE *out, const struct report *report, const struct names
 		set(object, &failed, "samples", count_value(report->view->samples[e]));
 		set(object, &failed, "period_total", count_value(report->view->period_total[e]));
 		set(object, &failed, "lost", count_value(event->lost));
+		set(object, &failed, "estimated_total", total_value(event->estimated_total));
+		set_gaps(object, &failed, report, e);
 		rc = put_object(out, object, failed, &first, err);
 	}
 	fputs("],\n", out);
@@ -146,6 +214,7 @@ static int put_function(FILE *out, const struct report *report, const struct nam
 	set(object, &failed, "line", json_integer(f->line));
 	set(object, &failed, "kind", json_string(frame_kind_name(f->kind)));
 	set(object, &failed, "events", figures_value(report, names, row));
+	set_metrics(object, &failed, report, report->view, row);
 	return put_object(out, object, failed, first, err);
 }
 
@@ -162,6 +231,7 @@ static int put_line(FILE *out, const struct report *report, const struct names *
 	set(object, &failed, "function",
 	    text_value(profile_text(profile, f->qualname ? f->qualname : f->name)));
 	set(object, &failed, "events", figures_value(report, names, row));
+	set_metrics(object, &failed, report, report->lines, row);
 	return put_object(out, object, failed, first, err);
 }
 
@@ -180,6 +250,7 @@ static int put_group(FILE *out, const struct report *report, const struct names 
 		strbuf_fini(&text);
 	}
 	set(object, &failed, "events", figures_value(report, names, row));
+	set_metrics(object, &failed, report, report->view, row);
 	return put_object(out, object, failed, first, err);
 }
 

@@ -2,6 +2,7 @@
 #define PYPERF_OUTPUT_H
 
 #include "base/err.h"
+#include "output/columns.h"
 #include "profile/group.h"
 #include "profile/profile.h"
 #include "profile/view.h"
@@ -37,10 +38,13 @@ struct report {
 	bool quiet;	      /* the table alone */
 	const char *filter;   /* "--comm python3": what the user's filter was; NULL without one */
 	int width;	      /* columns of the terminal; 0: no limit */
+	struct metric_columns *metrics; /* NULL: none */
 };
 
 int output_report_text(FILE *out, const struct report *report, struct err *err);
 int output_report_csv(FILE *out, const struct report *report, struct err *err);
+/* The same of the report's lines. */
+int output_lines_csv(FILE *out, const struct report *report, struct err *err);
 /* The documented JSON of report and annotate: events, samples, functions, lines. */
 int output_json(FILE *out, const struct report *report, struct err *err);
 
@@ -51,6 +55,7 @@ struct annotate {
 	uint32_t function, event;
 	bool quiet;
 	int width;
+	struct metric_columns *metrics; /* NULL: none */
 };
 /* Source with figures; without the text still lines with figures. */
 int output_annotate_python(FILE *out, const struct annotate *annotate, struct err *err);

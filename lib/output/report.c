@@ -35,7 +35,7 @@ static int add_labels(struct layout *layout, const struct report *report, struct
 static void add_row(struct table *table, const struct layout *layout, const struct report *report,
 		    const struct names *names, const struct view_row *row)
 {
-	layout_cells(layout, table, row->counts, report->view->period_total);
+	layout_row(layout, table, report->view, row);
 	for (size_t i = 0; report->groups && i < report->groups->key_count; i++)
 		rows_add_group(report, names, row, i, table_cell(table));
 	for (const struct label *l = row_labels; !report->groups && l->key; l++)
@@ -65,6 +65,7 @@ static int put_table(FILE *out, const struct report *report, const struct names 
 		.total_counts = report->show_samples && totals,
 		.split = !report->groups && profile_summary(report->profile)->python &&
 			 !profile_summary(report->profile)->folded,
+		.metrics = report->metrics,
 	};
 	struct layout layout;
 	struct table table;
@@ -175,6 +176,7 @@ int output_report_text(FILE *out, const struct report *report, struct err *err)
 	if (!rc && !report->quiet) {
 		put_hidden(out, report, hidden);
 		rc = put_unnamed(out, report, names, err);
+		summary_metrics(out, report->metrics);
 		summary_losses(out, report->profile, false);
 	}
 	names_free(names);

@@ -53,6 +53,20 @@ const struct label row_labels[] = {
 	{0},
 };
 
+static void add_row_line(const struct report *report, const struct names *names,
+			 const struct view_row *row, struct strbuf *out)
+{
+	if (row->line)
+		strbuf_printf(out, "%u", row->line);
+}
+
+const struct label line_labels[] = {
+	{"file", "", false, true, TABLE_WHOLE, 0, add_file},
+	{"line", "", false, true, TABLE_WHOLE, 0, add_row_line},
+	{"function", "", false, true, TABLE_WHOLE, 0, add_qualname},
+	{0},
+};
+
 void rows_add_group(const struct report *report, const struct names *names,
 		    const struct view_row *row, size_t key, struct strbuf *out)
 {

@@ -22,6 +22,8 @@ struct label {
 };
 /* The labels of a function's row, ended by a row without key; a group's row has its keys. */
 extern const struct label row_labels[];
+/* Of a line's row in CSV. */
+extern const struct label line_labels[];
 
 /* The row's value of the group's key number `key`. */
 void rows_add_group(const struct report *report, const struct names *names,

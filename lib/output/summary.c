@@ -7,6 +7,8 @@
 #include <stddef.h>
 #include <string.h>
 
+#define GAPS_SAID 0.02 /* the last sample is always a little before the end */
+
 /* A count of the summary that should be 0, and what it means when it is not. */
 struct loss {
 	size_t offset;
@@ -35,6 +37,17 @@ static const struct loss losses[] = {
 	 "totals of native callers are too small"},
 	{LOSS(unpaired), false, "Python stack belongs to no sample",
 	 "Python stacks belong to no sample", NULL},
+	{LOSS(reads_dropped), false, "read of a group of counters goes backwards or makes no sense",
+	 "reads of groups of counters go backwards or make no sense",
+	 "what they counted is left out"},
+	{LOSS(reads_idle), false,
+	 "sample's group of counters had not run since the sample before, for others used them",
+	 "samples' groups of counters had not run since the sample before, for others used them",
+	 "fewer events at a time (-e) leave no such gaps"},
+	{LOSS(reads_throttled), false,
+	 "read of a group of counters spans a time in which it was throttled",
+	 "reads of groups of counters span a time in which they were throttled",
+	 "they are left out of figures"},
 	{LOSS(malformed), false, "record breaks its own format and was left out",
 	 "records break their own format and were left out", NULL},
 	{LOSS(jit_skipped), false, "entry of a perf map or jitdump makes no sense and was left out",
@@ -103,11 +116,67 @@ static void put_rate(FILE *out, double frequency, double cut)
 		fprintf(out, " at %.0f Hz", frequency);
 }
 
-static void put_event(FILE *out, const struct profile_event *event, double cut, const char *name)
+/* What was counted along, behind the event whose samples it was read at. */
+static void put_counted(FILE *out, const struct profile *profile, const struct names *names,
+			uint32_t leader)
 {
-	put(out, name);
+	const char *separator = "   counted along: ";
+
+	for (uint32_t i = 0; i < profile_event_count(profile); i++) {
+		const struct profile_event *event = profile_event(profile, i);
+
+		if (event->group != leader + 1 || i == leader)
+			continue;
+		fputs(separator, out);
+		put(out, names_event(names, i));
+		separator = ", ";
+	}
+	fputc('\n', out);
+}
+
+/* What an event's samples do not stand for, and that totals make up for it. */
+static void put_gaps(FILE *out, const struct profile_event *event, const char *name)
+{
+	double extra = event->period_total
+			       ? event->estimated_total / (double)event->period_total - 1
+			       : 0;
+
+	if (event->throttled) {
+		put(out, name);
+		fputs(": throttled ", out);
+		put_count(out, event->throttled);
+		fputs(event->throttled == 1 ? " time" : " times", out);
+		if (event->throttled_ns) {
+			fputs(", for ", out);
+			put_duration(out, event->throttled_ns);
+			fputs(" in all", out);
+		}
+		fputs("; sample less often (-F, -c)\n", out);
+	}
+	if (event->running_ns && (double)event->running_ns < 0.995 * (double)event->enabled_ns) {
+		put(out, name);
+		fprintf(out,
+			": on a counter for %.0f%% of the time, for others used it; "
+			"its counts are scaled up\n",
+			100 * figure_share(event->running_ns, event->enabled_ns));
+	}
+	if (extra >= GAPS_SAID) {
+		put(out, name);
+		fprintf(out, ": figures and totals make up for %.1f%% that no sample stands for\n",
+			100 * extra / (1 + extra));
+	}
+}
+
+static void put_event(FILE *out, const struct profile *profile, const struct names *names,
+		      uint32_t index)
+{
+	const struct profile_event *event = profile_event(profile, index);
+
+	if (profile_event_counted(event, index))
+		return;
+	put(out, names_event(names, index));
 	if (event->frequency > 0)
-		put_rate(out, event->frequency, cut);
+		put_rate(out, event->frequency, profile_summary(profile)->rate_cut);
 	else if (event->period) {
 		fputs(" every ", out);
 		put_count(out, event->period);
@@ -116,7 +185,9 @@ static void put_event(FILE *out, const struct profile_event *event, double cut, 
 	put_count(out, event->samples);
 	fputs(event->samples == 1 ? " sample, " : " samples, ", out);
 	put_count(out, event->lost);
-	fputs(" lost\n", out);
+	fputs(" lost", out);
+	put_counted(out, profile, names, index);
+	put_gaps(out, event, names_event(names, index));
 }
 
 void summary_head(FILE *out, const struct report *report, const struct names *names)
@@ -144,13 +215,13 @@ void summary_head(FILE *out, const struct report *report, const struct names *na
 	fputc('\n', out);
 	for (uint32_t i = 0; i < profile_event_count(report->profile); i++)
 		if (profile_event(report->profile, i)->sampled)
-			put_event(out, profile_event(report->profile, i), summary->rate_cut,
-				  names_event(names, i));
+			put_event(out, report->profile, names, i);
 	if (report->filter) {
 		uint64_t shown = 0;
 
-		for (size_t i = 0; i < report->view->events; i++)
-			shown += report->view->samples[i];
+		for (uint32_t i = 0; i < report->view->events; i++)
+			if (!profile_event_counted(profile_event(report->profile, i), i))
+				shown += report->view->samples[i];
 		put(out, report->filter);
 		fputs(": ", out);
 		put_count(out, shown);
@@ -204,6 +275,16 @@ void summary_losses(FILE *out, const struct profile *profile, bool brief)
 	}
 	if (!brief)
 		put_incomplete(out, profile);
+}
+
+void summary_metrics(FILE *out, const struct metric_columns *metrics)
+{
+	struct strbuf text = {0};
+
+	if (metrics)
+		metric_columns_footer(metrics, &text);
+	fputs(strbuf_text(&text), out);
+	strbuf_fini(&text);
 }
 
 void summary_empty(FILE *out, const struct profile *profile, const char *filter)

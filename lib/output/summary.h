@@ -10,6 +10,10 @@ void summary_head(FILE *out, const struct report *report, const struct names *na
 /* One line per kind of loss that occurred: how many, and what to do about it. `brief` leaves out
  * those that touch callers only. */
 void summary_losses(FILE *out, const struct profile *profile, bool brief);
+/* How many figures are missing from the table because they are too uncertain; `metrics` may be
+ * NULL.
+ */
+void summary_metrics(FILE *out, const struct metric_columns *metrics);
 /* In place of a table that has no samples: why that is. */
 void summary_empty(FILE *out, const struct profile *profile, const char *filter);
 

@@ -128,33 +128,28 @@ static size_t write_cut(FILE *out, const char *text, size_t len, enum table_cut 
 	return text_width(text, head) + mark + text_width(text + tail, len - tail);
 }
 
-/* Narrows columns until the line fits: always the widest, which harms the fewest names. */
-static void fit(const struct table *table, size_t *widths, int limit)
+/* The columns that are printed, with their widths. */
+struct drawn {
+	const struct table *table;
+	struct drawn_column {
+		const struct table_column *as;
+		size_t index, width;
+	} * columns;
+	size_t count;
+};
+
+static void measure(struct drawn *drawn, int limit)
 {
-	size_t sum = 0;
-
-	for (size_t c = 0; c < table->column_count; c++)
-		sum += table->columns[c].gap + widths[c];
-	while (limit > 0 && sum > (size_t)limit) {
-		size_t *widest = NULL;
-
-		for (size_t c = 0; c < table->column_count; c++)
-			if (table->columns[c].cut != TABLE_WHOLE && widths[c] > CUT_MIN &&
-			    (!widest || widths[c] > *widest))
-				widest = &widths[c];
-		if (!widest)
-			return;
-		--*widest;
-		sum--;
-	}
-}
-
-static void measure(const struct table *table, size_t *widths, int limit)
-{
+	const struct table *table = drawn->table;
 	size_t n = table->column_count;
 
-	for (size_t c = 0; c < n; c++)
-		widths[c] = strlen(table->columns[c].heading);
+	drawn->count = n;
+	for (size_t c = 0; c < n; c++) {
+		const char *heading = table->columns[c].heading;
+
+		drawn->columns[c] = (struct drawn_column){&table->columns[c], c,
+							  text_width(heading, strlen(heading))};
+	}
 	for (size_t i = 0; i < table->cells.len; i++) {
 		const struct table_cell *cell = &table->cells.items[i];
 		size_t width = text_width(table->text.buf + cell->start, cell->len);
@@ -163,47 +158,106 @@ static void measure(const struct table *table, size_t *widths, int limit)
 			continue; /* nothing is aligned behind the last column */
 		if (width > ALIGN_MAX && !limit)
 			width = ALIGN_MAX;
-		if (width > widths[i % n])
-			widths[i % n] = width;
+		if (width > drawn->columns[i % n].width)
+			drawn->columns[i % n].width = width;
 	}
-	/* A group's name needs its room too. */
-	for (size_t c = 0, end; c < n; c = end) {
-		const char *group = table->columns[c].group;
-		size_t have = 0, want;
-
-		end = c + 1;
-		if (!group)
-			continue;
-		have = widths[c];
-		while (end < n && table->columns[end].group == group) {
-			have += table->columns[end].gap + widths[end];
-			end++;
-		}
-		want = text_width(group, strlen(group));
-		if (want > have)
-			widths[c] += want - have;
-	}
-	fit(table, widths, limit);
 }
 
-static void print_groups(FILE *out, const struct table *table, const size_t *widths)
+/* The least that the column is content with. */
+static size_t wanted(const struct drawn_column *column)
 {
-	size_t n = table->column_count, pending = 0;
+	const struct table_column *as = column->as;
+	size_t want = as->want ? as->want : as->cut != TABLE_WHOLE ? CUT_MIN : column->width;
+
+	return as->gap + (want < column->width ? want : column->width);
+}
+
+/* Drops columns until the others have what they want. */
+static void drop(struct drawn *drawn, int limit)
+{
+	for (;;) {
+		unsigned int highest = 0;
+		size_t sum = 0, kept = 0;
+
+		for (size_t c = 0; c < drawn->count; c++) {
+			sum += wanted(&drawn->columns[c]);
+			if (drawn->columns[c].as->drop > highest)
+				highest = drawn->columns[c].as->drop;
+		}
+		if (limit <= 0 || sum <= (size_t)limit || !highest)
+			return;
+		for (size_t c = 0; c < drawn->count; c++)
+			if (drawn->columns[c].as->drop != highest)
+				drawn->columns[kept++] = drawn->columns[c];
+		drawn->count = kept;
+	}
+}
+
+/* Where the columns of one group end that start at `c`, and how wide they are together. */
+static size_t group_end(const struct drawn *drawn, size_t c, size_t *width)
+{
+	const char *group = drawn->columns[c].as->group;
+	size_t end = c + 1;
+
+	*width = drawn->columns[c].width;
+	while (group && end < drawn->count && drawn->columns[end].as->group == group) {
+		*width += drawn->columns[end].as->gap + drawn->columns[end].width;
+		end++;
+	}
+	return end;
+}
+
+/* A group's name needs its room too. */
+static void widen_groups(struct drawn *drawn)
+{
+	for (size_t c = 0, end; c < drawn->count; c = end) {
+		const char *group = drawn->columns[c].as->group;
+		size_t have, want = group ? text_width(group, strlen(group)) : 0;
+
+		end = group_end(drawn, c, &have);
+		if (want > have)
+			drawn->columns[c].width += want - have;
+	}
+}
+
+/* Narrows columns until the line fits: always the widest, which harms the fewest names. */
+static void fit(struct drawn *drawn, int limit)
+{
+	size_t sum = 0;
+
+	for (size_t c = 0; c < drawn->count; c++)
+		sum += drawn->columns[c].as->gap + drawn->columns[c].width;
+	while (limit > 0 && sum > (size_t)limit) {
+		struct drawn_column *widest = NULL;
+
+		for (size_t c = 0; c < drawn->count; c++) {
+			struct drawn_column *column = &drawn->columns[c];
+
+			if (column->as->cut != TABLE_WHOLE && column->width > CUT_MIN &&
+			    (!widest || column->width > widest->width))
+				widest = column;
+		}
+		if (!widest)
+			return;
+		widest->width--;
+		sum--;
+	}
+}
+
+static void print_groups(FILE *out, const struct drawn *drawn)
+{
+	size_t pending = 0;
 	bool any = false;
 
-	for (size_t c = 0, end; c < n; c = end) {
-		const char *group = table->columns[c].group;
-		size_t have = widths[c], want;
+	for (size_t c = 0, end; c < drawn->count; c = end) {
+		const char *group = drawn->columns[c].as->group;
+		size_t have, want;
 
-		pending += table->columns[c].gap;
-		end = c + 1;
+		pending += drawn->columns[c].as->gap;
+		end = group_end(drawn, c, &have);
 		if (!group) {
 			pending += have;
 			continue;
-		}
-		while (end < n && table->columns[end].group == group) {
-			have += table->columns[end].gap + widths[end];
-			end++;
 		}
 		want = text_width(group, strlen(group));
 		blanks(out, pending + (have - want + 1) / 2);
@@ -215,46 +269,49 @@ static void print_groups(FILE *out, const struct table *table, const size_t *wid
 		fputc('\n', out);
 }
 
-static void print_headings(FILE *out, const struct table *table, const size_t *widths)
+static void print_headings(FILE *out, const struct drawn *drawn)
 {
 	size_t pending = 0;
 
-	for (size_t c = 0; c < table->column_count; c++) {
-		const struct table_column *column = &table->columns[c];
-		size_t len = strlen(column->heading), pad = widths[c] - len;
+	for (size_t c = 0; c < drawn->count; c++) {
+		const struct drawn_column *column = &drawn->columns[c];
+		const char *heading = column->as->heading;
+		size_t width = text_width(heading, strlen(heading)), pad = column->width - width;
 
-		pending += column->gap;
-		if (!len) {
-			pending += widths[c];
+		pending += column->as->gap;
+		if (!width) {
+			pending += column->width;
 			continue;
 		}
-		blanks(out, pending + (column->left ? 0 : pad));
-		fputs(column->heading, out);
-		pending = column->left ? pad : 0;
+		blanks(out, pending + (column->as->left ? 0 : pad));
+		fputs(heading, out);
+		pending = column->as->left ? pad : 0;
 	}
 	fputc('\n', out);
 }
 
-static void print_row(FILE *out, const struct table *table, const size_t *widths, size_t row,
-		      bool cut)
+static void print_row(FILE *out, const struct drawn *drawn, size_t row, bool cut)
 {
+	const struct table *table = drawn->table;
 	size_t pending = 0;
 
-	for (size_t c = 0; c < table->column_count; c++) {
-		const struct table_column *column = &table->columns[c];
-		const struct table_cell *cell = &table->cells.items[row * table->column_count + c];
+	for (size_t c = 0; c < drawn->count; c++) {
+		const struct drawn_column *column = &drawn->columns[c];
+		const struct table_cell *cell =
+			&table->cells.items[row * table->column_count + column->index];
 		const char *text = table->text.buf + cell->start;
 		size_t width = text_width(text, cell->len);
-		size_t pad = width < widths[c] ? widths[c] - width : 0;
+		size_t pad = width < column->width ? column->width - width : 0;
 
-		pending += column->gap;
+		pending += column->as->gap;
 		if (!cell->len) {
-			pending += widths[c];
+			pending += column->width;
 			continue;
 		}
-		blanks(out, pending + (column->left ? 0 : pad));
-		width = write_cut(out, text, cell->len, cut ? column->cut : TABLE_WHOLE, widths[c]);
-		pending = column->left && width < widths[c] ? widths[c] - width : 0;
+		blanks(out, pending + (column->as->left ? 0 : pad));
+		width = write_cut(out, text, cell->len, cut ? column->as->cut : TABLE_WHOLE,
+				  column->width);
+		pending = column->as->left && width < column->width ? column->width - width : 0;
 	}
 	fputc('\n', out);
 }
@@ -262,21 +319,25 @@ static void print_row(FILE *out, const struct table *table, const size_t *widths
 int table_print(FILE *out, struct table *table, int width, struct err *err)
 {
 	size_t n = table->column_count, rows = table->cells.len / n, indent = 0, note = 0;
-	size_t *widths;
+	struct drawn drawn = {.table = table};
 
 	close_open(table);
-	widths = calloc(n, sizeof(*widths));
-	if (!widths || table->failed || strbuf_failed(&table->text)) {
-		free(widths);
+	drawn.columns = calloc(n, sizeof(*drawn.columns));
+	if (!drawn.columns || table->failed || strbuf_failed(&table->text)) {
+		free(drawn.columns);
 		return err_nomem(err);
 	}
-	measure(table, widths, width);
-	for (size_t c = 0; c < n; c++)
-		indent += table->columns[c].gap + (c + 1 < n ? widths[c] : 0);
-	print_groups(out, table, widths);
-	print_headings(out, table, widths);
+	measure(&drawn, width);
+	drop(&drawn, width);
+	widen_groups(&drawn);
+	fit(&drawn, width);
+	for (size_t c = 0; c < drawn.count; c++)
+		indent += drawn.columns[c].as->gap +
+			  (c + 1 < drawn.count ? drawn.columns[c].width : 0);
+	print_groups(out, &drawn);
+	print_headings(out, &drawn);
 	for (size_t row = 0; row < rows; row++) {
-		print_row(out, table, widths, row, width > 0);
+		print_row(out, &drawn, row, width > 0);
 		for (; note < table->notes.len && table->notes.items[note].row == row; note++) {
 			const struct table_cell *text = &table->notes.items[note].text;
 
@@ -285,6 +346,6 @@ int table_print(FILE *out, struct table *table, int width, struct err *err)
 			fputc('\n', out);
 		}
 	}
-	free(widths);
+	free(drawn.columns);
 	return 0;
 }

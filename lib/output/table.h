@@ -13,8 +13,8 @@
  *
  * Cells are appended row by row; each is as wide as its text is on a terminal (wide and combining
  * characters count as such). With a width to fit, the columns that may be cut share what the others
- * leave. Without one nothing is cut; a cell far wider than its column pushes the rest of its line
- * aside. Text given to a table is escaped already.
+ * leave, and columns may be dropped for others' sake. Without one nothing is cut; a cell far wider
+ * than its column pushes the rest of its line aside. Text given to a table is escaped already.
  */
 enum table_cut {
 	TABLE_WHOLE,	  /* never cut */
@@ -28,6 +28,9 @@ struct table_column {
 	bool left;	   /* left-aligned; figures are not */
 	enum table_cut cut;
 	unsigned int gap; /* blanks before the column */
+	/* Where the width does not do, the columns of the highest number go first; 0: never. */
+	unsigned int drop;
+	unsigned int want; /* columns are dropped until this one has so much, if it can use it */
 };
 
 struct table_cell {

@@ -183,8 +183,8 @@ static int take_counts(struct account *account, uint32_t cell, uint32_t event,
 		profiled = &account->profile->events.items[group->members[member]];
 		profiled->enabled_ns += read->enabled;
 		profiled->running_ns += read->running;
-		if (first && profiled->group < 0)
-			profiled->group = (int)event;
+		if (first && !profiled->group)
+			profiled->group = event + 1;
 		if (group->members[member] == event)
 			*own = read->values[i].count;
 		counts[member] = read->values[i].count;
@@ -296,7 +296,7 @@ static double estimate_total(const struct account *account, const struct profile
 	if (event->exact)
 		return event->exact_total;
 	/* Reads are differences: what lost samples stand for is in the next one's. */
-	if (event->group < 0 && account->records)
+	if (!event->group && account->records)
 		total *= 1 + (double)account->profile->summary.lost / (double)account->records;
 	return total;
 }

@@ -107,7 +107,6 @@ static int read_events(struct loader *l, struct err *err)
 		event->sampled = !*is_frames &&
 				 !(software && in->attr.config == PERF_COUNT_SW_DUMMY);
 		event->attr = in->attr;
-		event->group = -1;
 		if (in->attr.freq)
 			event->frequency = (double)in->attr.sample_freq;
 		else

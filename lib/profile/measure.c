@@ -16,11 +16,11 @@ int measures_init(struct measures *measures, const struct profile *profile, uint
 		const struct profile_event *event = profile_event(profile, i);
 
 		/* An event without samples plays no role, but keeps its place. */
-		events[i] = (struct metric_event){event->name, &event->attr, event->group};
+		events[i] = (struct metric_event){event->name, &event->attr, (int)event->group - 1};
 		if (event->sampled && event->period_total)
 			usable = i + 1;
 	}
-	for (const struct metric *m = metrics; m->key; m++) {
+	for (const struct metric *m = metric_table; m->key; m++) {
 		struct metric_plan *plan = &measures->plans[measures->count];
 
 		measures->count += metric_plan(plan, m, events, usable, ranked);

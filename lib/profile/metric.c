@@ -5,38 +5,41 @@
 
 #define SURE_FACTOR 2.0
 
-const struct metric metrics[] = {
-	{"ipc", "IPC", "instructions per cycle", ROLE_INSTRUCTIONS, ROLE_CYCLES, false, 1, 2, "",
-	 0.05},
-	{"mpki", "MPKI", "cache misses per 1,000 instructions", ROLE_CACHE_MISSES,
-	 ROLE_INSTRUCTIONS, false, 1000, 1, "", 0.5},
-	{"miss", "miss", "cache misses per cache reference", ROLE_CACHE_MISSES,
-	 ROLE_CACHE_REFERENCES, true, 100, 1, "%", 1},
-	{"br-miss", "br.miss", "mispredicted branches per branch", ROLE_BRANCH_MISSES,
-	 ROLE_BRANCHES, true, 100, 1, "%", 0.25},
-	{"br-mpki", "brMPKI", "mispredicted branches per 1,000 instructions", ROLE_BRANCH_MISSES,
-	 ROLE_INSTRUCTIONS, false, 1000, 1, "", 0.5},
-	{"l1-mpki", "L1MPKI", "level 1 data cache misses per 1,000 instructions", ROLE_L1D_MISSES,
-	 ROLE_INSTRUCTIONS, false, 1000, 1, "", 0.5},
-	{"l1-miss", "L1miss", "level 1 data cache misses per access", ROLE_L1D_MISSES,
-	 ROLE_L1D_LOADS, true, 100, 1, "%", 1},
-	{"tlb-mpki", "tlbMPKI", "data TLB load misses per 1,000 instructions", ROLE_DTLB_MISSES,
-	 ROLE_INSTRUCTIONS, false, 1000, 1, "", 0.5},
-	{"stalled", "stalled", "cycles stalled in the back end", ROLE_STALLED_BACKEND, ROLE_CYCLES,
-	 false, 100, 1, "%", 1},
-	{"ghz", "GHz", "cycles per nanosecond", ROLE_CYCLES, ROLE_TIME, false, 1, 2, "", 0.05},
-	{"kernel", "kernel", "share of the time spent in the kernel", ROLE_KERNEL, ROLE_RANKED,
-	 false, 100, 1, "%", 2},
-	{"ns", "ns/ev", "nanoseconds per event that ranks the rows", ROLE_TIME, ROLE_RANKED, false,
-	 1, 2, "", 0.05},
+/* The columns of a row: key, heading and summary; above / below; of one type of event; scale;
+ * decimals and unit; shown unasked; tolerance. */
+const struct metric metric_table[] = {
+	{"ipc", "IPC", "instructions per cycle", /**/
+	 ROLE_INSTRUCTIONS, ROLE_CYCLES, false, 1, 2, "", true, 0.05},
+	{"mpki", "MPKI", "cache misses per 1,000 instructions", /**/
+	 ROLE_CACHE_MISSES, ROLE_INSTRUCTIONS, false, 1000, 1, "", true, 0.5},
+	{"miss", "miss", "cache misses per cache reference", /**/
+	 ROLE_CACHE_MISSES, ROLE_CACHE_REFERENCES, true, 100, 1, "%", true, 1},
+	{"br-miss", "br.miss", "mispredicted branches per branch", /**/
+	 ROLE_BRANCH_MISSES, ROLE_BRANCHES, true, 100, 1, "%", true, 0.25},
+	{"br-mpki", "brMPKI", "mispredicted branches per 1,000 instructions", /**/
+	 ROLE_BRANCH_MISSES, ROLE_INSTRUCTIONS, false, 1000, 1, "", false, 0.5},
+	{"l1-mpki", "L1MPKI", "level 1 data cache misses per 1,000 instructions", /**/
+	 ROLE_L1D_MISSES, ROLE_INSTRUCTIONS, false, 1000, 1, "", true, 0.5},
+	{"l1-miss", "L1miss", "level 1 data cache misses per access", /**/
+	 ROLE_L1D_MISSES, ROLE_L1D_LOADS, true, 100, 1, "%", false, 1},
+	{"tlb-mpki", "tlbMPKI", "data TLB load misses per 1,000 instructions", /**/
+	 ROLE_DTLB_MISSES, ROLE_INSTRUCTIONS, false, 1000, 1, "", true, 0.5},
+	{"stalled", "stalled", "cycles stalled in the back end", /**/
+	 ROLE_STALLED_BACKEND, ROLE_CYCLES, false, 100, 1, "%", true, 1},
+	{"ghz", "GHz", "cycles per nanosecond", /**/
+	 ROLE_CYCLES, ROLE_TIME, false, 1, 2, "", false, 0.05},
+	{"kernel", "kernel", "share of the time that was spent in the kernel", /**/
+	 ROLE_KERNEL, ROLE_RANKED, false, 100, 1, "%", false, 2},
+	{"ns", "ns/event", "nanoseconds per event of the kind that ranks the rows", /**/
+	 ROLE_TIME, ROLE_RANKED, false, 1, 2, "", false, 0.05},
 	{0},
 };
 
-_Static_assert(sizeof(metrics) / sizeof(metrics[0]) - 1 <= METRICS_MAX, "METRICS_MAX");
+_Static_assert(sizeof(metric_table) / sizeof(metric_table[0]) - 1 <= METRICS_MAX, "METRICS_MAX");
 
 const struct metric *metric_find(const char *key, size_t len)
 {
-	for (const struct metric *m = metrics; m->key; m++)
+	for (const struct metric *m = metric_table; m->key; m++)
 		if (strlen(m->key) == len && strncmp(m->key, key, len) == 0)
 			return m;
 	return NULL;
@@ -167,6 +170,11 @@ bool metric_is_sure(const struct metric *metric, const struct estimate *figure)
 void metric_text(const struct metric *metric, double value, struct strbuf *out)
 {
 	strbuf_printf(out, "%.*f%s", (int)metric->decimals, value, metric->unit);
+}
+
+bool metric_error_shows(const struct metric *metric, const struct estimate *figure)
+{
+	return (figure->high - figure->low) * pow(10, metric->decimals) >= 1;
 }
 
 void metric_error_text(const struct metric *metric, const struct estimate *figure,

@@ -47,10 +47,11 @@ struct metric {
 	double scale;
 	unsigned int decimals;
 	const char *unit; /* behind the number: "%", " ns", "" */
+	bool shown;	  /* without being asked for */
 	/* A figure known to this much is sure enough however small it is. */
 	double tolerance;
 };
-extern const struct metric metrics[]; /* ended by a row without key */
+extern const struct metric metric_table[]; /* ended by a row without key */
 #define METRICS_MAX 16
 const struct metric *metric_find(const char *key, size_t len); /* NULL: there is none */
 
@@ -85,7 +86,8 @@ bool metric_plan(struct metric_plan *plan, const struct metric *metric,
 bool metric_is_sure(const struct metric *metric, const struct estimate *figure);
 /* "2.31", "38.2", "4.1%" */
 void metric_text(const struct metric *metric, double value, struct strbuf *out);
-/* Half the width of the interval with as many decimals: "0.04". */
+/* Half the width of the interval with as many decimals: "0.04"; does it show any of them? */
+bool metric_error_shows(const struct metric *metric, const struct estimate *figure);
 void metric_error_text(const struct metric *metric, const struct estimate *figure,
 		       struct strbuf *out);
 

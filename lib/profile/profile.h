@@ -69,9 +69,9 @@ struct profile_event {
 	double frequency; /* Hz where attr.freq; 0 for a fixed period */
 	uint64_t period;
 	struct perf_event_attr attr;
-	/* Events that were read at the same samples have one number; the event of that number is
-	 * the one that was sampled, the others were counted along. -1: sampled on its own. */
-	int group;
+	/* Events that were read at the same samples have one number: that of the event that was
+	 * sampled, plus 1. The others were counted along. 0: sampled on its own. */
+	uint32_t group;
 	/* What it counted in all: as the recorder read it (`exact`), else with what is missing from
 	 * period_total for lost samples and throttling, as far as that is known. */
 	double estimated_total;
@@ -85,7 +85,7 @@ struct profile_event {
 };
 static inline bool profile_event_counted(const struct profile_event *event, uint32_t index)
 {
-	return event->group >= 0 && (uint32_t)event->group != index;
+	return event->group && event->group - 1 != index;
 }
 
 /* One cell: this thread, in this stack, sampled by this event. */

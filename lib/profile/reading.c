@@ -33,10 +33,11 @@ const struct reading readings[] = {
 
 #define CONDITIONS (sizeof(readings[0].when) / sizeof(readings[0].when[0]))
 
-/* Does the whole interval lie beyond the threshold? */
-static bool holds(const struct estimate *figure, bool above, double threshold)
+/* Is the figure sure, and does its whole interval lie beyond the threshold? */
+static bool holds(const struct metric *metric, const struct estimate *figure, bool above,
+		  double threshold)
 {
-	if (!figure->known)
+	if (!metric_is_sure(metric, figure))
 		return false;
 	return above ? figure->low >= threshold : figure->high < threshold;
 }
@@ -48,8 +49,8 @@ static bool fits(const struct reading *reading, const struct measures *measures,
 		const char *key = reading->when[i].metric;
 		int plan = measures_find(measures, key, strlen(key));
 
-		if (plan < 0 ||
-		    !holds(&figures[plan], reading->when[i].above, reading->when[i].threshold))
+		if (plan < 0 || !holds(measures->plans[plan].metric, &figures[plan],
+				       reading->when[i].above, reading->when[i].threshold))
 			return false;
 	}
 	return true;

@@ -344,13 +344,16 @@ static void reads_across_throttling_are_left_out(void **state)
 	made_close(&made);
 }
 
+/* As the lines of tests/data/hot.py might do. */
 static const struct counted_line program[COUNTED_LINES] = {
-	{0.30, 0.40, 38, 0.3, 0.05}, {0.20, 2.80, 0.2, 0.2, 0},	 {0.10, 1.10, 4, 0.5, 0},
-	{0.08, 1.60, 9, 0.5, 0.5},   {0.07, 0.90, 2, 0.9, 0},	 {0.06, 0.50, 20, 0.1, 0},
-	{0.05, 2.00, 1, 0.5, 0.9},   {0.04, 3.10, 0.5, 0.5, 0},	 {0.03, 0.30, 60, 0.5, 0},
-	{0.02, 1.00, 3, 0.5, 0.2},   {0.015, 1.5, 12, 0.5, 0.1}, {0.01, 2.20, 6, 0.5, 0},
-	{0.01, 0.70, 8, 0.5, 0},     {0.005, 1.9, 15, 0.5, 0},	 {0.005, 1.2, 5, 0.5, 0.3},
-	{0.005, 0.9, 30, 0.5, 0},
+	{0.0005, 1.00, 1, 0.5, 0}, {0.005, 1.20, 5, 0.5, 0.3},
+	{0.10, 1.10, 4, 0.5, 0},   {0.30, 0.40, 38, 0.3, 0},
+	{0.08, 0.50, 20, 0.1, 0},  {0.07, 0.90, 2, 0.9, 0},
+	{0.20, 2.80, 0.2, 0.2, 0}, {0.05, 1.60, 9, 0.5, 0},
+	{0.04, 3.10, 0.5, 0.5, 0}, {0.02, 1.00, 3, 0.5, 0},
+	{0, 1, 1, 0, 0},	   {0.02, 2.20, 6, 0.5, 0},
+	{0.03, 1.50, 12, 0.5, 0},  {0.03, 1.97, 1, 0.5, 0.9},
+	{0.05, 0.70, 8, 0.5, 0.5}, {0.0045, 0.9, 30, 0.5, 0},
 };
 
 struct score {
@@ -470,15 +473,16 @@ static int write_for_others(const char *out, const char *file, const char *how)
 {
 	struct sources *sources = sources_new();
 	struct strbuf section = {0};
+	char folder[4096];
 	struct counted c;
 	int rc;
 
-	if (!sources)
+	if (!sources || !getcwd(folder, sizeof(folder)))
 		return 1;
 	counted_open(&c, out, file, strcmp(how, "group") == 0);
 	counted_run(&c, program, COUNTED_LINES, 20000, 100000);
-	if (sources_read(sources, file, "", ".", NULL) > 0 &&
-	    sources_encode(sources, &section) == 0)
+	if (sources_read(sources, file, "", folder, NULL) > 0 &&
+	    sources_encode(sources, &section) >= 0)
 		data_writer_section(c.r.writer, DATA_SECTION_SOURCE, section.buf, section.len,
 				    NULL);
 	rc = recording_close(&c.r, NULL);

@@ -190,11 +190,17 @@ const char *names_event(const struct names *names, uint32_t event)
 	return names->events[event];
 }
 
-bool names_event_has_columns(const struct names *names, uint32_t event)
+bool names_event_has_samples(const struct names *names, uint32_t event)
 {
 	const struct profile_event *e = profile_event(names->profile, event);
 
-	return e->sampled && e->samples && !profile_event_counted(e, event);
+	return e->sampled && e->samples;
+}
+
+bool names_event_has_columns(const struct names *names, uint32_t event)
+{
+	return names_event_has_samples(names, event) &&
+	       !profile_event_counted(profile_event(names->profile, event), event);
 }
 
 void names_add_text(struct strbuf *out, const char *text)

@@ -19,6 +19,7 @@ int names_new(struct names **names, const struct profile *profile, struct err *e
 void names_free(struct names *names);
 
 const char *names_event(const struct names *names, uint32_t event); /* raw: escape it */
+bool names_event_has_samples(const struct names *names, uint32_t event);
 /* Events without samples of their own get no columns in text. */
 bool names_event_has_columns(const struct names *names, uint32_t event);
 void names_add_event(const struct names *names, uint32_t event, struct strbuf *out);

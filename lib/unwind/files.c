@@ -249,7 +249,11 @@ bool modules_read(struct modules *modules, const struct unwind_input *input, uin
 	uint64_t offset = addr - input->stack_addr;
 
 	if (offset < input->stack_len && input->stack_len - offset >= len) {
-		memcpy(buf, (const char *)input->stack + offset, len);
+		/* A word, nearly always: in line. */
+		if (len == sizeof(uint64_t))
+			memcpy(buf, (const char *)input->stack + offset, sizeof(uint64_t));
+		else
+			memcpy(buf, (const char *)input->stack + offset, len);
 		return true;
 	}
 	if (!source->read || (source->running && !modules_find(modules, addr)))

@@ -1,7 +1,8 @@
 /*
  * Unwinds every user stack of a recording by `perf record --call-graph dwarf` with each back end
  * and prints, as JSON, how many stacks are complete, why others are not, what a sample and a frame
- * cost with all tables warm, and how deep the stacks are.
+ * cost with all tables warm, and how deep the stacks are; then what it would cost to store the
+ * copies instead, as the recorder writes records: compressed by zstd, several at a time.
  *
  *	build/release/tests/bench/unwind FILE [BACK-END...]
  *
@@ -23,6 +24,7 @@
 #include <string.h>
 #include <sys/auxv.h>
 #include <time.h>
+#include <zstd.h>
 
 #define MAX_FRAMES 512
 
@@ -40,7 +42,10 @@ struct context {
 	} samples;
 	struct {
 		VEC_OF(uint64_t)
-	} hashes;     /* of the addresses in each stack, as the first back end has them */
+	} hashes; /* of the addresses in each stack, as the first back end has them */
+	struct {
+		VEC_OF(size_t)
+	} depths;     /* of each stack in bytes */
 	uint32_t pid; /* whose stack is walked */
 	struct perfmap *perfmap;
 	uint32_t perfmap_pid;
@@ -169,8 +174,11 @@ static void walk_all(struct context *context, const struct unwind_backend *with,
 		tally->frames += stack.count;
 		for (size_t n = 0; n < stack.count; n++)
 			hash = map_mix(hash, frames[n].ip);
-		if (context->hashes.len < context->samples.len)
+		if (context->hashes.len < context->samples.len) {
 			*vec_push(&context->hashes) = hash;
+			*vec_push(&context->depths) = frames[stack.count - 1].sp -
+						      sample->input.regs.sp;
+		}
 		tally->differ += context->hashes.items[i] != hash;
 		tally->ends[stack.end]++;
 		tally->guessed += stack.guessed > 0;
@@ -270,6 +278,35 @@ static void run(struct context *context, const struct unwind_backend *with)
 	unwind_files_free(files);
 }
 
+#define STORED_AT_ONCE 16
+
+/* `limit` bytes of each copy, or with 0 down to where the deepest frame begins. */
+static void store(const struct context *context, size_t limit, const char *name)
+{
+	static char in[STORED_AT_ONCE << 16], out[ZSTD_COMPRESSBOUND(sizeof(in))];
+	size_t len = 0, bytes = 0, count = context->samples.len;
+	ZSTD_CCtx *zstd = ZSTD_createCCtx();
+	double took = 0, begin;
+
+	for (size_t i = 0; i < count; i++) {
+		const struct sample *sample = &context->samples.items[i];
+		size_t part = limit ? limit : context->depths.items[i];
+
+		part = part < sample->input.stack_len ? part : sample->input.stack_len;
+		memcpy(in + len, sample->input.stack, part);
+		len += part;
+		if (i % STORED_AT_ONCE != STORED_AT_ONCE - 1 && i + 1 < count)
+			continue;
+		begin = seconds();
+		bytes += ZSTD_compressCCtx(zstd, out, sizeof(out), in, len, 1);
+		took += seconds() - begin;
+		len = 0;
+	}
+	ZSTD_freeCCtx(zstd);
+	printf(", \"us_%s\": %.3f, \"bytes_%s\": %.1f", name, took / (double)count * 1e6, name,
+	       (double)bytes / (double)count);
+}
+
 int main(int argc, char **argv)
 {
 	struct context context = {.processes = process_table_new()};
@@ -290,7 +327,15 @@ int main(int argc, char **argv)
 		if (wanted)
 			run(&context, *with);
 	}
+	if (argc == 2 && context.samples.len) {
+		printf("{\"backend\": \"zstd\"");
+		store(&context, 16384, "16384");
+		store(&context, 8192, "8192");
+		store(&context, 0, "stack");
+		printf("}\n");
+	}
 	vec_fini(&context.samples);
+	vec_fini(&context.depths);
 	vec_fini(&context.hashes);
 	perfmap_free(context.perfmap);
 	process_table_free(context.processes);

@@ -9,13 +9,20 @@
 #include <stdint.h>
 
 /*
- * Native stacks while recording: the kernel copies registers and the top of the stack into each
- * sample, and what goes into the file is the call chain that they unwind to.
+ * Native stacks while recording: registers and the stack are copied at each sample, by the walker
+ * (copies.h) or the kernel, and what goes into the file is the call chain that they unwind to. The
+ * file stays as small as with frame pointers, and perf shows the same stacks.
  *
- * Measured, this costs less than to store the copies (compressing 16 kB takes longer than to unwind
- * them), the file stays as small as with frame pointers, and perf shows the same stacks. A sample
- * whose process has become another program meanwhile is left as it is: whoever reads the file in
- * the order of time can unwind it.
+ * That it is done here, at once and by no thread of its own, was measured (tests/bench/run unwind
+ * native_lost native_size). A stack of 22 frames is unwound in 1.7 us; to compress its copy takes
+ * 5 us or more, and 470 bytes of file where the chain takes 25. So a recorder that is behind would
+ * fall back further by storing copies instead, and at 20 kHz it is busy for a twentieth of the time
+ * of a CPU. What made rings overflow was never the unwinding but long steps beside it (recorder.c
+ * gives space back while it reads, cfi.c unpacks no more than it needs) and waiting for a CPU, so
+ * the recorder goes first where it may.
+ *
+ * A sample whose process has become another program meanwhile is left as it is: whoever reads the
+ * file in the order of time can unwind it.
  */
 struct native;
 struct hits;

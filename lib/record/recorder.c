@@ -26,6 +26,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -43,6 +44,7 @@
  */
 
 #define GIVE_BACK 16 /* while a ring is read, each such part of it is given back at once */
+#define PRIORITY 10  /* steps of nice */
 #define WAIT_MS 250
 #define HELD_MS 5     /* while a sample waits for its frames */
 #define STARTING_MS 5 /* while an interpreter starts */
@@ -760,11 +762,20 @@ static bool ended(const struct recorder *recorder)
 	return recorder->target->kind != RECORDER_COMMAND && target_ended(recorder->target);
 }
 
+/* What is not read in time is lost, so the reader goes before what it reads of, where it may. Its
+ * children, which were forked before, do not. */
+static void go_first(void)
+{
+	if (setpriority(PRIO_PROCESS, 0, getpriority(PRIO_PROCESS, 0) - PRIORITY) < 0)
+		log_debug("recording at the usual priority: raising it needs CAP_SYS_NICE");
+}
+
 int recorder_run(struct recorder *recorder, int wake_fd, bool (*on_wake)(void *ctx), void *ctx,
 		 struct err *err)
 {
 	int ret = watch(recorder, wake_fd, SOURCE_WAKE, 0, err);
 
+	go_first();
 	if (!ret)
 		ret = start_counting(recorder, err);
 	while (!ret) {

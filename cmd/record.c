@@ -1,4 +1,4 @@
-#include "cmd/cmd.h"
+#include "cmd/session.h"
 
 #include "base/log.h"
 #include "base/text.h"
@@ -11,40 +11,19 @@
 
 #include <errno.h>
 #include <limits.h>
-#include <poll.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/signalfd.h>
-#include <sys/time.h>
-#include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
-
-#define TERM_GRACE_MS 1000
 
 static struct {
 	char **events;
-	char *pids, *tids, *cpus, *user, *cgroup, *duration;
 	char *frequency, *period, *output, *call_graph, *python, *pages, *control;
-	int everything, alone, fp, zstd_level, delay_ms, no_metrics, quiet, verbose;
+	int fp, zstd_level, delay_ms, no_metrics, quiet, verbose;
 } given = {.zstd_level = 1};
 
 const struct poptOption record_options[] = {
-	{"pid", 'p', POPT_ARG_STRING, &given.pids, 0,
-	 "attach to running processes and all their threads", "PID[,PID...]"},
-	{"tid", 't', POPT_ARG_STRING, &given.tids, 0, "attach to single threads", "TID[,TID...]"},
-	{"all-cpus", 'a', POPT_ARG_NONE, &given.everything, 0, "everything that runs", NULL},
-	{"cpu", 'C', POPT_ARG_STRING, &given.cpus, 0, "everything that runs on these CPUs", "CPUS"},
-	{"uid", 'u', POPT_ARG_STRING, &given.user, 0, "attach to the processes of a user", "USER"},
-	{"cgroup", 'G', POPT_ARG_STRING, &given.cgroup, 0,
-	 "what belongs to a control group or a container: a path, a name or an id", "NAME"},
-	{"no-inherit", 'i', POPT_ARG_NONE, &given.alone, 0,
-	 "the threads that there are, not what they create", NULL},
-	{"per-thread", '\0', POPT_ARG_NONE, &given.alone, 0, "the same as --no-inherit", NULL},
-	{"duration", '\0', POPT_ARG_STRING, &given.duration, 0, "end after that many seconds",
-	 "SEC"},
+	{NULL, '\0', POPT_ARG_INCLUDE_TABLE, (void *)target_options, 0, NULL, NULL},
 	{"event", 'e', POPT_ARG_ARGV, &given.events, 0,
 	 "events to sample (default: cycles, counting instructions, cache and branch misses); "
 	 "{a,b} is a group, of {a,b}:S only a is sampled",
@@ -100,36 +79,6 @@ static int find_word(const struct word *words, const char *name, int *value)
 			return 0;
 		}
 	return -1;
-}
-
-/* A whole positive number, all of it. */
-static int parse_number(const char *text, uint64_t *value)
-{
-	char *end;
-
-	if (text[0] < '0' || text[0] > '9')
-		return -1;
-	errno = 0;
-	*value = strtoull(text, &end, 10);
-	return errno || *end || !*value ? -1 : 0;
-}
-
-/* "1.5": digits with at most one point. */
-static int parse_seconds(const char *text, uint64_t *us)
-{
-	size_t whole = strspn(text, "0123456789");
-	size_t point = text[whole] == '.';
-	size_t part = strspn(text + whole + point, "0123456789");
-	uint64_t seconds = 0, unit = 100000, rest = 0;
-
-	if (whole + part == 0 || text[whole + point + part] || whole > 9)
-		return -1;
-	for (size_t i = 0; i < whole; i++)
-		seconds = 10 * seconds + (uint64_t)(text[i] - '0');
-	for (size_t i = 0; i < part; i++, unit /= 10)
-		rest += unit * (uint64_t)(text[whole + point + i] - '0');
-	*us = 1000000 * seconds + rest;
-	return *us ? 0 : -1;
 }
 
 /* "512" pages, or a size such as "2M"; rounded up to a power of two. */
@@ -219,7 +168,7 @@ static int set_options(const struct command *command, struct recorder_options *o
 		status = set_call_graph(command, options);
 	if (status)
 		return status;
-	options->no_inherit = given.alone;
+	options->no_inherit = target_given.alone;
 	if (given.python && find_word(python_words, given.python, &value) < 0)
 		return command_usage(command,
 				     "--python is auto, bpf, stop, trampoline or off, not '%s'",
@@ -243,174 +192,52 @@ static int set_options(const struct command *command, struct recorder_options *o
 	return 0;
 }
 
-/* What ends a recording: our program, if there is one, signals, or time. */
-struct session {
-	pid_t pid; /* -1: attached, without a program */
-	int signal_fd;
+/* A session, and the orders that are taken while it lasts. */
+struct recording {
+	struct session session;
 	int wake_fd;		 /* an epoll set of what is looked at: signals and orders */
 	struct control *control; /* NULL: none are taken */
 	struct control_scope scope;
 	struct phases phases;
-	struct err *err;  /* of an order that failed */
-	bool ended, told; /* reaped; a signal asked it to end */
-	bool stopped;	  /* without a program: by a signal or by time */
-	bool timed_out;	  /* --duration is over */
-	int wait_status;
-	unsigned int interrupts;
+	struct err *err;      /* of an order that failed */
 	uint64_t duration_us; /* 0: as long as the program or the targets run */
-	uint64_t give_up_ns;  /* after SIGTERM: when the recording ends without it */
 };
-
-static uint64_t now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
-}
-
-static int open_signals(void)
-{
-	sigset_t set, unread;
-
-	sigemptyset(&set);
-	sigaddset(&set, SIGCHLD);
-	sigaddset(&set, SIGINT);
-	sigaddset(&set, SIGQUIT);
-	sigaddset(&set, SIGTERM);
-	sigaddset(&set, SIGHUP);
-	sigaddset(&set, SIGALRM);
-	sigprocmask(SIG_BLOCK, &set, NULL);
-	/* A file that grew to its limit is a failed write, not our end. */
-	sigemptyset(&unread);
-	sigaddset(&unread, SIGXFSZ);
-	sigprocmask(SIG_BLOCK, &unread, NULL);
-	return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-}
-
-/*
- * A signal from the terminal's keys reached the program as well (it shares our process group), one
- * that was sent to us alone is passed on. The first Ctrl-C leaves it to the program how it ends and
- * records that, too; a second and a third insist. What runs without us is never signalled: the
- * recording ends, and it goes on.
- */
-static void on_signal(struct session *session, const struct signalfd_siginfo *info)
-{
-	static const int insist[] = {SIGTERM, SIGKILL};
-	int sig = (int)info->ssi_signo;
-
-	if (sig == SIGCHLD)
-		return;
-	if (sig == SIGALRM)
-		session->timed_out = true;
-	if (session->pid < 0) {
-		session->stopped = true;
-		return;
-	}
-	session->told = true;
-	if (sig == SIGTERM || sig == SIGHUP || sig == SIGALRM) {
-		session->give_up_ns = now_ns() + TERM_GRACE_MS * 1000000ull;
-		kill(session->pid, sig == SIGALRM ? SIGTERM : sig);
-		return;
-	}
-	if (session->interrupts == 0) {
-		if (info->ssi_code != SI_KERNEL)
-			kill(session->pid, sig);
-	} else {
-		kill(session->pid, insist[session->interrupts > 1]);
-	}
-	session->interrupts++;
-}
-
-/* True when the program or what was attached to is done with. */
-static bool on_wake(struct session *session)
-{
-	struct signalfd_siginfo info;
-
-	while (read(session->signal_fd, &info, sizeof(info)) == sizeof(info))
-		if (!session->ended)
-			on_signal(session, &info);
-	if (session->pid < 0)
-		return session->stopped;
-	if (!session->ended &&
-	    waitpid(session->pid, &session->wait_status, WNOHANG) == session->pid)
-		session->ended = true;
-	return session->ended || (session->give_up_ns && now_ns() >= session->give_up_ns);
-}
 
 /* While recording; true ends it. */
 static bool on_order(void *ctx)
 {
-	struct session *session = ctx;
-	bool stop = on_wake(session);
+	struct recording *recording = ctx;
+	bool stop = session_wake(&recording->session);
 
-	if (session->control && control_read(session->control, &session->scope, session->err) < 0)
+	if (recording->control &&
+	    control_read(recording->control, &recording->scope, recording->err) < 0)
 		return true;
-	return stop || session->scope.stop;
+	return stop || recording->scope.stop;
 }
 
 /* Signals, and orders where some are taken, become readable as one. */
-static int open_wake(struct session *session)
+static int open_wake(struct recording *recording)
 {
-	int fds[] = {session->signal_fd, control_fd(session->control)};
+	int fds[] = {recording->session.signal_fd, control_fd(recording->control)};
 
-	session->wake_fd = epoll_create1(EPOLL_CLOEXEC);
-	for (size_t i = 0; i < 2 && session->wake_fd >= 0; i++) {
+	recording->wake_fd = epoll_create1(EPOLL_CLOEXEC);
+	for (size_t i = 0; i < 2 && recording->wake_fd >= 0; i++) {
 		struct epoll_event event = {.events = EPOLLIN};
 
-		if (fds[i] >= 0 && epoll_ctl(session->wake_fd, EPOLL_CTL_ADD, fds[i], &event) < 0) {
-			close(session->wake_fd);
-			session->wake_fd = -1;
+		if (fds[i] >= 0 &&
+		    epoll_ctl(recording->wake_fd, EPOLL_CTL_ADD, fds[i], &event) < 0) {
+			close(recording->wake_fd);
+			recording->wake_fd = -1;
 		}
 	}
-	return session->wake_fd;
-}
-
-/* When the recording had to end first: the program is not to suffer for it. */
-static void wait_for(struct session *session)
-{
-	struct pollfd fd = {.fd = session->signal_fd, .events = POLLIN};
-
-	while (session->pid > 0 && !on_wake(session))
-		poll(&fd, 1, 250);
-}
-
-/* --duration comes as a signal, too. */
-static void start_timer(uint64_t duration_us)
-{
-	struct itimerval timer = {
-		.it_value = {.tv_sec = (time_t)(duration_us / 1000000),
-			     .tv_usec = (suseconds_t)(duration_us % 1000000)},
-	};
-
-	setitimer(ITIMER_REAL, &timer, NULL);
-}
-
-static int shell_status(const struct session *session)
-{
-	if (session->pid < 0)
-		return 0;
-	if (!session->ended)
-		return session->timed_out ? 0 : 128 + SIGTERM;
-	/* It ended because we were told to end it then. */
-	if (session->timed_out && WIFSIGNALED(session->wait_status) &&
-	    WTERMSIG(session->wait_status) == SIGTERM)
-		return 0;
-	if (WIFSIGNALED(session->wait_status))
-		return 128 + WTERMSIG(session->wait_status);
-	return WEXITSTATUS(session->wait_status);
+	return recording->wake_fd;
 }
 
 static void say_what_happened(const struct session *session, const char *name,
 			      const struct recorder_options *options,
 			      const struct recorder_result *result)
 {
-	if (session->pid > 0 && !session->ended)
-		log_warn("%s did not end within %d ms of SIGTERM; the recording ends here", name,
-			 TERM_GRACE_MS);
-	else if (session->pid > 0 && WIFSIGNALED(session->wait_status) && !session->told)
-		log_warn("%s was killed by signal %d (%s)", name, WTERMSIG(session->wait_status),
-			 strsignal(WTERMSIG(session->wait_status)));
+	session_warn(session, name);
 	if (!result->samples)
 		log_warn("no samples: %s used too little CPU time, or its events did not "
 			 "occur; a higher -F or a smaller -c takes more",
@@ -460,27 +287,27 @@ static void say_result(const struct recorder_options *options, const struct reco
 	strbuf_fini(&path);
 }
 
-static void close_session(struct session *session)
+static void close_recording(struct recording *recording)
 {
-	if (session->phases.refused)
+	if (recording->phases.refused)
 		log_warn("%llu orders of --control named no phase that could be kept",
-			 (unsigned long long)session->phases.refused);
-	phases_fini(&session->phases);
-	sources_free(session->scope.sources);
-	control_free(session->control);
-	if (session->wake_fd >= 0)
-		close(session->wake_fd);
-	if (session->signal_fd >= 0)
-		close(session->signal_fd);
+			 (unsigned long long)recording->phases.refused);
+	phases_fini(&recording->phases);
+	sources_free(recording->scope.sources);
+	control_free(recording->control);
+	if (recording->wake_fd >= 0)
+		close(recording->wake_fd);
+	session_close(&recording->session);
 }
 
 /* Between a held program and its end, or from attaching to detaching. Returns the status to exit
  * with. */
 static int run(struct recorder *recorder, struct child *child,
 	       const struct recorder_options *options, const struct recorder_target *target,
-	       struct session *session)
+	       struct recording *recording)
 {
 	const char *name = options->command ? options->command[0] : NULL;
+	struct session *session = &recording->session;
 	struct recorder_result result = {0};
 	struct err err = {0}, order_err = {0};
 	int ret, status;
@@ -493,25 +320,25 @@ static int run(struct recorder *recorder, struct child *child,
 		command_fail(&err);
 		return ret == ERR_NOT_FOUND ? 127 : 126;
 	}
-	if (session->duration_us)
-		start_timer(session->duration_us + (uint64_t)options->delay_ms * 1000);
-	session->scope.recorder = recorder;
-	session->err = &order_err;
-	ret = recorder_run(recorder, session->wake_fd, on_order, session, &err);
+	if (recording->duration_us)
+		session_timer(recording->duration_us + (uint64_t)options->delay_ms * 1000);
+	recording->scope.recorder = recorder;
+	recording->err = &order_err;
+	ret = recorder_run(recorder, recording->wake_fd, on_order, recording, &err);
 	if (ret)
 		command_fail(&err);
 	else if ((ret = order_err.code))
 		command_fail(&order_err);
-	status = recorder_close(recorder, name && session->ended ? shell_status(session) : -1,
+	status = recorder_close(recorder, name && session->ended ? session_status(session) : -1,
 				&result, &err);
 	if (status && !ret)
 		command_fail(&err);
 	/* A failed recording, or one whose target ended before the program. */
-	wait_for(session);
+	session_wait(session);
 	say_what_happened(session, name, options, &result);
 	say_result(options, &result);
-	if (shell_status(session))
-		return shell_status(session);
+	if (session_status(session))
+		return session_status(session);
 	return ret || status ? 1 : 0;
 }
 
@@ -542,8 +369,11 @@ static int record(struct recorder_options *options, struct event_list *events,
 {
 	struct recorder *recorder = NULL;
 	struct child child = {.pid = -1, .go_fd = -1, .error_fd = -1};
-	struct session session = {
-		.pid = -1, .signal_fd = -1, .wake_fd = -1, .duration_us = duration_us};
+	struct recording recording = {
+		.session = {.pid = -1, .signal_fd = -1},
+		.wake_fd = -1,
+		.duration_us = duration_us,
+	};
 	struct recorder_task *task;
 	struct err err = {0};
 	char program[PATH_MAX];
@@ -554,15 +384,15 @@ static int record(struct recorder_options *options, struct event_list *events,
 		return status == ERR_NOT_FOUND ? 127 : 126;
 	}
 	choose_way(options, target, program);
-	session.scope.phases = &session.phases;
-	session.scope.sources = sources_new();
-	options->phases = session.scope.phases;
-	options->sources = session.scope.sources;
+	recording.scope.phases = &recording.phases;
+	recording.scope.sources = sources_new();
+	options->phases = recording.scope.phases;
+	options->sources = recording.scope.sources;
 	if (!options->sources) {
 		err_nomem(&err);
 		return command_fail(&err);
 	}
-	status = given.control ? control_open(&session.control, given.control, &err) : 0;
+	status = given.control ? control_open(&recording.control, given.control, &err) : 0;
 	if (!status)
 		status = recorder_new(&recorder, options, target, &err);
 	if (!status)
@@ -576,52 +406,18 @@ static int record(struct recorder_options *options, struct event_list *events,
 		else
 			status = err_nomem(&err);
 	}
-	session.pid = child.pid;
-	if (!status) {
-		session.signal_fd = open_signals();
-		if (open_wake(&session) < 0)
-			status = err_sys(&err, errno, "cannot watch for signals");
-	}
+	if (!status)
+		status = session_open(&recording.session, child.pid, &err);
+	if (!status && open_wake(&recording) < 0)
+		status = err_sys(&err, errno, "cannot watch for signals");
 	if (status)
 		status = command_fail(&err);
 	else
-		status = run(recorder, &child, options, target, &session);
+		status = run(recorder, &child, options, target, &recording);
 	child_drop(&child);
 	recorder_free(recorder);
-	close_session(&session);
+	close_recording(&recording);
 	return status;
-}
-
-/* What -p, -t, -u, -a and -C name; a command otherwise. */
-static int set_target(const struct command *command, const struct recorder_options *options,
-		      struct recorder_target *target)
-{
-	bool cpus = given.everything || given.cpus || given.cgroup;
-	int ways = !!given.pids + !!given.tids + !!given.user + cpus, ret = 0;
-	struct err err = {0};
-
-	if (!ways && !options->command)
-		return command_usage(command, "what is to be recorded? For example: pyperf record "
-					      "-- python3 train.py, or pyperf record -p PID");
-	if (ways > 1)
-		return command_usage(command,
-				     "-p, -t, -u and -a (or -C, --cgroup) exclude each other");
-	if (target_check(&err) < 0)
-		return command_fail(&err);
-	if (!ways)
-		return 0;
-	target->kind = cpus ? RECORDER_CPUS : given.tids ? RECORDER_THREADS : RECORDER_PROCESSES;
-	if (given.pids)
-		ret = target_add_ids(target, given.pids, &err);
-	else if (given.tids)
-		ret = target_add_ids(target, given.tids, &err);
-	else if (given.user)
-		ret = target_add_user(target, given.user, &err);
-	else if (given.cpus)
-		ret = target_add_cpus(target, given.cpus, &err);
-	if (!ret && given.cgroup)
-		ret = target_set_cgroup(target, given.cgroup, &err);
-	return ret ? command_fail(&err) : 0;
 }
 
 static int list_events(struct event_list *events, struct err *err)
@@ -666,11 +462,8 @@ int cmd_record(int argc, const char **argv)
 	options.argv = line;
 	options.command = (const char *const *)poptGetArgs(context);
 	status = set_options(command, &options);
-	if (!status && given.duration && parse_seconds(given.duration, &duration_us) < 0)
-		status = command_usage(command, "--duration takes seconds, not '%s'",
-				       given.duration);
 	if (!status)
-		status = set_target(command, &options, &target);
+		status = session_target(command, options.command, &target, &duration_us);
 	if (!status && list_events(&events, &err) < 0)
 		status = command_fail(&err);
 	if (!status)

@@ -392,7 +392,9 @@ static int record(struct recorder_options *options, struct event_list *events,
 		err_nomem(&err);
 		return command_fail(&err);
 	}
-	status = given.control ? control_open(&recording.control, given.control, &err) : 0;
+	status = event_list_permitted(events, &err);
+	if (!status && given.control)
+		status = control_open(&recording.control, given.control, &err);
 	if (!status)
 		status = recorder_new(&recorder, options, target, &err);
 	if (!status)

@@ -78,6 +78,8 @@ int event_open_cgroup_fd(const struct perf_event_attr *attr, int cgroup_fd, int 
 /* Puts a failed open into words: what, why (paranoid level, capability, limits), what to do on a
  * host and in a container. Returns the code. */
 int event_open_error(const struct event_spec *spec, int saved_errno, struct err *err);
+/* Whether events may be opened at all; where not, there is nothing else to say. */
+int event_list_permitted(const struct event_list *list, struct err *err);
 
 /* What perf needs to know of a list's tracepoints to open their recording: the TRACING_DATA
  * feature. Nothing is appended where there are none. */

@@ -165,6 +165,26 @@ int event_open_error(const struct event_spec *spec, int saved_errno, struct err 
 	return event_open_error_on(&event_system_host, spec, saved_errno, err);
 }
 
+/* One that counts nothing, for the name of the first. */
+int event_list_permitted(const struct event_list *list, struct err *err)
+{
+	struct event_spec spec = {
+		.name = list->len ? list->items[0].name : (char *)"dummy",
+		.attr = {.type = PERF_TYPE_SOFTWARE,
+			 .size = PERF_ATTR_SIZE_VER5,
+			 .config = PERF_COUNT_SW_DUMMY,
+			 .disabled = 1,
+			 .exclude_kernel = 1,
+			 .exclude_hv = 1},
+	};
+	int fd = event_open_fd(&spec.attr, 0, -1, -1);
+
+	if (fd < 0)
+		return event_open_error(&spec, -fd, err);
+	close(fd);
+	return 0;
+}
+
 const struct event_system event_system_host = {
 	.open = event_open_fd,
 	.runs = event_runs,

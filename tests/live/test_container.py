@@ -237,7 +237,8 @@ def replaced_since():
 
 
 # Rights inside of a container that shares the pid namespace of the target, as a debug session does.
-# What to expect of launching, of -p and of -a: LINES, or what the message says.
+# What to expect of launching, of -p and of -a with --python=bpf, and of launching with what pyperf takes
+# of its own accord where that fails: LINES, or what the message says.
 LINES = None
 FILTERED = r"seccomp filter blocks perf_event_open.*podman run --cap-add SYS_ADMIN --cap-add PERFMON"
 NO_PERFMON = r"CAP_PERFMON is missing.*podman run --cap-add SYS_ADMIN --cap-add PERFMON --cap-add BPF"
@@ -253,28 +254,30 @@ BARE = ("--cap-drop=ALL",)
 USER = ("--uidmap=0:100000:65536", "--gidmap=0:100000:65536")
 
 MATRIX = [
-    # rights                                    filter       launch      attach      all
-    ("nothing",              DEFAULT,           "default",   FILTERED,   FILTERED,   FILTERED),
-    ("nothing, no filter",   DEFAULT,           None,        NO_CAPS,    NO_CAPS,    NO_CAPS),
+    # rights                                    filter       launch      attach      all         own accord
+    ("nothing",              DEFAULT,           "default",   FILTERED,   FILTERED,   FILTERED,   FILTERED),
+    ("nothing, no filter",   DEFAULT,           None,        NO_CAPS,    NO_CAPS,    NO_CAPS,    LINES),
     ("SYS_ADMIN",            ADMIN,             "default",   LINES,      LINES,      LINES),
     ("only SYS_ADMIN",       BARE + ADMIN,      "default",   LINES,      NO_PTRACE,  NO_PTRACE),
-    ("PERFMON, BPF",         FINE,              "default",   FILTERED,   FILTERED,   FILTERED),
+    ("PERFMON, BPF",         FINE,              "default",   FILTERED,   FILTERED,   FILTERED,   FILTERED),
     ("PERFMON, BPF on 23",   FINE,              "docker23",  LINES,      LINES,      LINES),
     ("only PERFMON, BPF",    BARE + FINE,       "docker23",  LINES,      NO_PTRACE,  NO_PTRACE),
     ("and SYS_PTRACE",       BARE + FINE + ("--cap-add=SYS_PTRACE",), "docker23", LINES, LINES, LINES),
-    ("PERFMON alone",        ("--cap-add=PERFMON",), None,   NO_BPF,     NO_BPF,     NO_BPF),
+    ("PERFMON alone",        ("--cap-add=PERFMON",), None,   NO_BPF,     NO_BPF,     NO_BPF,     LINES),
     ("privileged",           ("--privileged",), "default",   LINES,      LINES,      LINES),
-    ("user namespace",       USER + ADMIN + FINE, None,      NAMESPACED, NAMESPACED, NAMESPACED),
+    ("user namespace",       USER + ADMIN + FINE, None,      NAMESPACED, NAMESPACED, NAMESPACED, LINES),
 ]
 
 INSIDE = """
-for way in launch attach all; do
+for way in {ways}; do
+    engine=--python=bpf
     case $way in
     launch) set -- -- {python} short.py ;;
+    own) engine=--python=auto; set -- -- {python} short.py ;;
     attach) set -- -p $(pgrep -f "python.* program.py" | head -1) --duration 0.6 ;;
     all) set -- -a --duration 0.6 ;;
     esac
-    /opt/pyperf/pyperf record --python=bpf -e cpu-clock -F 999 -o /work/$way.data "$@" >/work/$way.out 2>&1
+    /opt/pyperf/pyperf record $engine -e cpu-clock -F 999 -o /work/$way.data "$@" >/work/$way.out 2>&1
     echo $? >/work/$way.status
     /opt/pyperf/pyperf report -i /work/$way.data --json >/work/$way.json 2>/dev/null
 done
@@ -294,6 +297,7 @@ def judge(e, way, expected):
 
 def row(rights, options, seccomp, *expected):
     e = engine()
+    ways = ("launch", "attach", "all", "own")[: len(expected)]
     profile = {"default": "/usr/share/containers/seccomp.json", "docker23": e.path / "docker23.json", None: "unconfined"}
     for file in (e.path / "shared").glob("*.[dojs]*"):
         if file.suffix != ".py":
@@ -301,10 +305,10 @@ def row(rights, options, seccomp, *expected):
     with Container(e, [], e.python[1], "program.py") as target:
         ran = e.run(
             [f"--pid=container:{target.name}", f"--security-opt=seccomp={profile[seccomp]}", *options],
-            "sh", "-c", INSIDE.format(python=e.python[1]),
+            "sh", "-c", INSIDE.format(python=e.python[1], ways=" ".join(ways)),
         )
         check((e.path / "shared/all.status").exists(), "the container did not run:", ran.stderr)
-    wrong = [text for text in map(judge, [e] * 3, ("launch", "attach", "all"), expected) if text]
+    wrong = [text for text in map(judge, [e] * len(ways), ways, expected) if text]
     check(not wrong, rights + ":", *wrong)
     return "; ".join("lines" if one is LINES else "a message" for one in expected)
 

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 static struct {
-	char *format, *output, *weight, *min_duration;
+	char *format, *output, *weight, *min_duration, *merge, *offset;
 } given;
 
 const struct poptOption export_options[] = {
@@ -26,6 +26,13 @@ const struct poptOption export_options[] = {
 	 "samples|period"},
 	{"min-duration", '\0', POPT_ARG_STRING, &given.min_duration, 0,
 	 "trace: leave out slices that are shorter (ns, us, ms or s; a bare number is us)", "TIME"},
+	{"merge", '\0', POPT_ARG_STRING, &given.merge, 0,
+	 "trace: put the trace of another tool (PyTorch, VizTracer, ...) on the same time line",
+	 "TRACE"},
+	{"offset", '\0', POPT_ARG_STRING, &given.offset, 0,
+	 "what to add to the merged trace's times; where it has no base time: how long after the "
+	 "recording's start its time 0 is",
+	 "TIME|epoch"},
 	{NULL, '\0', POPT_ARG_INCLUDE_TABLE, (void *)inline_options, 0, NULL, NULL},
 	{NULL, '\0', POPT_ARG_INCLUDE_TABLE, (void *)view_options, 0, NULL, NULL},
 	POPT_TABLEEND,
@@ -75,12 +82,42 @@ static bool parse_duration(const char *text, int64_t *ns)
 	return true;
 }
 
+/* Those that only the time line has; 0 or the exit status of a usage error. */
+static int check_trace_options(const struct command *command, const struct export_format *format,
+			       struct export_options *options)
+{
+	int64_t duration = 0;
+
+	if (strcmp(format->name, "trace") != 0 &&
+	    (given.min_duration || given.merge || given.offset))
+		return command_usage(command, "--%s is for --format trace",
+				     given.min_duration ? "min-duration"
+				     : given.merge	? "merge"
+							: "offset");
+	if (given.min_duration && (!parse_duration(given.min_duration, &duration) || duration < 0))
+		return command_usage(command,
+				     "--min-duration is a time such as 100us or 2ms, not '%s'",
+				     given.min_duration);
+	if (given.offset && !given.merge)
+		return command_usage(command, "--offset goes with --merge");
+	options->min_duration = (uint64_t)duration;
+	options->merge = given.merge;
+	options->has_offset = given.offset;
+	options->offset_is_epoch = given.offset && strcmp(given.offset, "epoch") == 0;
+	if (given.offset && !options->offset_is_epoch &&
+	    !parse_duration(given.offset, &options->offset))
+		return command_usage(command,
+				     "--offset is a time such as 1.5s or -20ms, or epoch, "
+				     "not '%s'",
+				     given.offset);
+	return 0;
+}
+
 /* 0 and the format, or an exit status; -1 after --format list. */
 static int check_options(const struct command *command, const char *extra,
 			 const struct export_format **format, struct export_options *options)
 {
 	int weight = given.weight ? word_find(weights, given.weight) : 0, status;
-	int64_t duration = 0;
 
 	if (extra)
 		return command_usage(command, "unexpected word '%s'", extra);
@@ -93,13 +130,9 @@ static int check_options(const struct command *command, const char *extra,
 	status = find_format(command, format);
 	if (status)
 		return status;
-	if (given.min_duration && (!parse_duration(given.min_duration, &duration) || duration < 0))
-		return command_usage(command,
-				     "--min-duration is a time such as 100us or 2ms, not '%s'",
-				     given.min_duration);
-	if (given.min_duration && strcmp((*format)->name, "trace") != 0)
-		return command_usage(command, "--min-duration is for --format trace");
-	options->min_duration = (uint64_t)duration;
+	status = check_trace_options(command, *format, options);
+	if (status)
+		return status;
 	if (((*format)->needs & EXPORT_BINARY) && !given.output && isatty(STDOUT_FILENO))
 		return command_usage(command,
 				     "%s is not for a terminal: say --output FILE, or -o - for "

@@ -32,6 +32,7 @@ static const char *const export_examples[] = {
 	"pyperf export --format folded | flamegraph.pl >flame.svg",
 	"pyperf export --format pprof -o out.pb.gz && go tool pprof -http=: out.pb.gz",
 	"pyperf export --format firefox -o profile.json.gz",
+	"pyperf export --format trace --merge torch_trace.json.gz -o both.json.gz",
 	NULL,
 };
 static const char *const doctor_examples[] = {

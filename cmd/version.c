@@ -52,6 +52,7 @@ static const struct {
 	{"protobuf", "exports for pprof", "libprotobuf-c-dev protobuf-c-compiler", WITH_PROTOBUF},
 	{"capstone", "disassembly in annotate", "libcapstone-dev", WITH_CAPSTONE},
 	{"jansson", "JSON output", "libjansson-dev", 1},
+	{"yajl", "traces of other tools", "libyajl-dev", 1},
 };
 
 int cmd_version(int argc, const char **argv)

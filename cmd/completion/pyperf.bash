@@ -15,7 +15,7 @@ _pyperf_options() { # COMMAND
 		;;
 	annotate) echo "--metrics --json --csv --stdio $_pyperf_view" ;;
 	script) echo "--inline --no-inline $_pyperf_view" ;;
-	export) echo "-f --format -o --output --weight --min-duration --inline --no-inline $_pyperf_view" ;;
+	export) echo "-f --format -o --output --weight --min-duration --merge --offset --inline --no-inline $_pyperf_view" ;;
 	list) echo "--json -h --help" ;;
 	doctor) echo "--json -h --help" ;;
 	version | help) echo "-h --help" ;;

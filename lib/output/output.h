@@ -87,6 +87,9 @@ struct export_options {
 	bool all_events;       /* the others write all of them */
 	bool by_period;	       /* weigh by period instead of counting samples */
 	uint64_t min_duration; /* of slices in a time line; ns */
+	const char *merge;     /* trace of another tool to be put on the same time line, or NULL */
+	int64_t offset;	       /* ns that its times are late by; without a base time: after ours */
+	bool has_offset, offset_is_epoch; /* its times count from 1970 */
 };
 
 enum export_needs {

@@ -372,7 +372,7 @@ int export_trace(FILE *out, const struct export_options *options, struct err *er
 	int rc = trace_init(&trace, out, options, err);
 
 	if (!rc)
-		rc = put_alone(&trace, err);
+		rc = options->merge ? trace_merge(&trace, err) : put_alone(&trace, err);
 	trace_fini(&trace);
 	return rc;
 }

@@ -39,4 +39,7 @@ int trace_put_events(struct trace *trace, bool comma, struct err *err);
 void trace_put_frames(struct trace *trace, bool comma);	 /* of "stackFrames": an object */
 void trace_put_samples(struct trace *trace, bool comma); /* of "samples": an array */
 
+/* Writes the trace of another tool (options->merge) with ours in it. */
+int trace_merge(struct trace *trace, struct err *err);
+
 #endif

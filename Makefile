@@ -148,8 +148,10 @@ $(B)/tests/fuzz/%.libfuzzer: $(B)/tests/fuzz/%.o $(B)/libpyperf.a
 $(B)/tests/bench/%: $(B)/tests/bench/%.o $(B)/libpyperf.a
 	$(call say,LINK)
 	$(Q)$(CC) $(CFLAGS_ALL) $(LDFLAGS) -o $@ $< $(B)/libpyperf.a $(LDLIBS_ALL)
+# make bench BENCH='pythons --samples 250000' runs a part: see tests/bench/run.
+BENCH ?=
 bench: all workloads $(BENCH_BIN)
-	BUILD=$(CURDIR)/$(B) PYTHON=$(PYTHON) tests/bench/run
+	BUILD=$(CURDIR)/$(B) PYTHON=$(PYTHON) tests/bench/run $(BENCH)
 
 FORMATTED = $(shell git ls-files '*.c' '*.h')
 format:

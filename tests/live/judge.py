@@ -10,6 +10,7 @@ import live
 TRUTH = live.WORKLOADS / "truth.py"
 EDGES = live.WORKLOADS / "edges.py"
 RATE = 4999
+SECTIONS = len(re.findall(r"^@section$", TRUTH.read_text(), re.MULTILINE))
 MARKS = {
     match[1]: number
     for number, text in enumerate(TRUTH.read_text().splitlines(), 1)
@@ -46,17 +47,19 @@ class Truth:
                 yield f"{section}: {mark} has {count} of {samples} samples, {share:.4f} of the time"
 
     def distance(self):
-        """Total variation distance of the lines' samples to the truth, and the mean of what independent
-        samples of the true distribution have. Sections count by their samples."""
+        """Total variation distance of the lines' samples to the truth, and the mean and the deviation of
+        what independent samples of the true distribution have. Sections count by their samples."""
         terms = []
         for section in self.account:
             hits, samples = self.shares(section)
             terms += [(count, share * samples) for count, share in hits.values()]
         total = sum(count for count, _ in terms)
         # The mean of |x| for a normal distribution is sqrt(2 / pi) of its deviation.
-        floor = sum(math.sqrt(2 / math.pi * mean * (1 - mean / total)) for _, mean in terms) / 2 / total
+        variances = [mean * (1 - mean / total) for _, mean in terms]
+        floor = sum(math.sqrt(2 / math.pi * variance) for variance in variances) / 2 / total
+        deviation = math.sqrt((1 - 2 / math.pi) * sum(variances)) / 2 / total
         apart = sum(abs(count - mean) for count, mean in terms) / 2 / total
-        return apart, floor
+        return apart, floor, deviation
 
 
 class Edges:
@@ -109,3 +112,36 @@ def line_coverage(report):
     """Share of the samples that carry a Python line."""
     samples = report["samples"]
     return samples["python_lines"] / samples["total"] if samples["total"] else 0.0
+
+
+def coverage(python, samples):
+    """Share of the samples in user space that carry a Python line, from the first on a line of the program
+    to the last: while the interpreter starts, compiles the program and ends, no Python runs."""
+    recording = live.Recording([python, TRUTH, samples / RATE / SECTIONS], "-e", "cpu-clock:u", "-F", RATE)
+    lines, first = [], None
+    for text in recording.read("script").splitlines():
+        if text and not text[0].isspace():
+            lines.append(False)
+        elif lines and live.PYTHON_FRAME.match(text):
+            lines[-1] = True
+            if first is None and f"/{TRUTH.name}:" in text:
+                first = len(lines) - 1
+    live.check(first is not None, "no sample has a line of the program")
+    while not lines[-1]:
+        lines.pop()
+    return sum(lines[first:]) / len(lines[first:])
+
+
+class Measures:
+    """What recordings of one interpreter are like, by so many samples: how the lines' shares differ from
+    the truth, how many user samples have lines, which stacks cannot be."""
+
+    def __init__(self, python, samples):
+        self.truth = Truth(python, samples / RATE / SECTIONS, stacks=False)
+        self.apart, self.floor, self.deviation = self.truth.distance()
+        self.coverage = coverage(python, max(2000, samples / 10))
+        self.edges = Edges(python)
+        while self.edges.stacks < samples:
+            seconds = min(20, 0.2 + 2 * samples / RATE)
+            recording = live.Recording([python, EDGES, seconds], "-e", "cpu-clock", "-F", RATE)
+            self.edges.judge(live.parse_script(recording.read("script")))

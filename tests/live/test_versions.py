@@ -1,7 +1,6 @@
 #!/usr/bin/env python3
-"""Every CPython that is here, each version and build: a row of what its recordings are like, which are
-short here and of 250,000 samples each with PYPERF_TEST_ALL=1. `test_versions.py --table` prints the rows
-as a table."""
+"""Every CPython that is here, each version and build: what its recordings are like, by few samples here
+and by 250,000 with PYPERF_TEST_ALL=1. `tests/bench/run pythons` makes a table of it."""
 import os
 import re
 import shutil
@@ -12,51 +11,36 @@ import judge
 import live
 from live import check
 
-SAMPLES = 250_000
-SECONDS = 0.12
+SAMPLES = 250_000 if live.LONG else 1500
+SURE = 0.999 if live.LONG else 0.99
+# Of few samples one that met a thread which ends counts much.
+COVERAGE = 0.995 if live.LONG else 0.99
 TRIES = 3
 
-COLUMNS = ("version and build", "samples", "lines", "stacks", "impossible", "distance", "i.i.d.", "off")
-table = []
 
-
-def truth_of(python, *sections):
-    count = len(sections) or 10
-    seconds = SAMPLES / judge.RATE / count if live.LONG else SECONDS
-    return judge.Truth(python, seconds, *sections, stacks=False)
+def sections_off(truth):
+    return [name for name in truth.account if list(truth.complaints(name, SURE))]
 
 
 @live.test_every_python
 def row(python):
     """The time on lines (a section that is off its interval is recorded again), lines on samples, and
     possible stacks alone."""
-    truth = truth_of(python)
-    off = [name for name in truth.account if list(truth.complaints(name, 0.999 if live.LONG else 0.99))]
-    apart, floor = truth.distance()
+    measured = judge.Measures(python, SAMPLES)
+    off = sections_off(measured.truth)
     for _ in range(TRIES - 1):
         if off:
-            again = truth_of(python, *off)
-            off = [name for name in off if list(again.complaints(name, 0.999 if live.LONG else 0.99))]
-    # In user space, where the run is long enough for the interpreter's start not to matter.
-    user = truth.report
-    if live.LONG:
-        user = live.Recording([python, judge.TRUTH, 5], "-e", "cpu-clock:u", "-F", judge.RATE).report()
-    edges = judge.Edges(python)
-    wanted = SAMPLES if live.LONG else 1
-    while edges.stacks < wanted:
-        seconds = 20 if live.LONG else 1
-        recording = live.Recording([python, judge.EDGES, seconds], "-e", "cpu-clock", "-F", judge.RATE)
-        edges.judge(live.parse_script(recording.read("script")))
-    cells = (
-        f"{truth.report['samples']['total']}", f"{judge.line_coverage(user):.2%}", f"{edges.stacks}",
-        f"{len(edges.impossible)}", f"{apart:.3%}", f"{floor:.3%}", ", ".join(off) or "-",
-    )
-    table.append((NAMES[python], *cells))
+            seconds = SAMPLES / judge.RATE / judge.SECTIONS
+            off = sections_off(judge.Truth(python, seconds, *off, stacks=False))
+    edges = measured.edges
     check(not edges.impossible, *edges.impossible[:1])
     check(edges.whole >= 0.995 * edges.stacks, edges.whole, "of", edges.stacks, "stacks reach the program's start")
     check(not off, "lines are off the truth:", off, "each of", TRIES, "times")
-    check(judge.line_coverage(user) >= (0.995 if live.LONG else 0.9), user["samples"])
-    return " ".join(f"{name} {cell}," for name, cell in zip(COLUMNS[1:], cells)).rstrip(",")
+    check(measured.coverage >= COVERAGE, f"{measured.coverage:.3%} of user samples have lines")
+    return (
+        f"lines on {measured.coverage:.2%}, {edges.stacks} stacks, distance {measured.apart:.2%}"
+        f" (independent samples: {measured.floor:.2%})"
+    )
 
 
 NEWER = (3, 16)
@@ -159,18 +143,5 @@ def table_that_does_not_fit():
     return "; ".join(told)
 
 
-def show(rows):
-    widths = [max(map(len, column)) for column in zip(COLUMNS, *rows)]
-    for cells in (COLUMNS, *rows):
-        print("  ".join(cell.ljust(width) for cell, width in zip(cells, widths)).rstrip())
-
-
-NAMES = {python: name for name, python in live.BUILDS.items()}
-
 if __name__ == "__main__":
-    wants_table = "--table" in sys.argv
-    if wants_table:
-        sys.argv.remove("--table")
     live.run()
-    if wants_table:
-        show(table)

@@ -189,7 +189,7 @@ def notebook():
 def installs():
     """By pip, from a checkout, without the network."""
     python = next((python for python in ("/usr/bin/python3", sys.executable) if subprocess.run(
-        [python, "-c", "import pip, setuptools, wheel"], capture_output=True).returncode == 0), None)
+        [python, "-c", "import setuptools, wheel, pip"], capture_output=True).returncode == 0), None)
     if not python:
         raise live.Skip("pip, setuptools and wheel are not installed (python3-pip, python3-wheel)")
     with live.scratch_folder() as folder:

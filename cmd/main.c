@@ -35,6 +35,11 @@ static const char *const export_examples[] = {
 	"pyperf export --format trace --merge torch_trace.json.gz -o both.json.gz",
 	NULL,
 };
+static const char *const dump_examples[] = {
+	"pyperf dump -p 4711",
+	"pyperf dump --native=off -p 4711     Python frames alone",
+	NULL,
+};
 static const char *const doctor_examples[] = {
 	"pyperf doctor",
 	"pyperf doctor 4711               a process that is to be recorded",
@@ -62,6 +67,8 @@ const struct command commands[] = {
 	 script_examples, false},
 	{"export", "--format FORMAT [OPTIONS]", "write the recording for other tools", cmd_export,
 	 export_options, export_examples, false},
+	{"dump", "[OPTIONS] [-p] PID[,PID...]", "show what all threads of a process are doing now",
+	 cmd_dump, dump_options, dump_examples, true},
 	{"list", "[OPTIONS] [PATTERN]", "list the events of this machine, and which of them count",
 	 cmd_list, list_options, list_examples, true},
 	{"doctor", "[OPTIONS] [PID]",

@@ -29,6 +29,17 @@ int py_walk(const struct py_process *process, const struct memory *memory, __u64
 	return (int)scratch.status;
 }
 
+int py_thread_state(const struct py_process *process, const struct memory *memory,
+		    __u64 thread_pointer, __u64 *tstate)
+{
+	struct walk_scratch scratch = {0};
+	struct walk walk = {.process = process, .scratch = &scratch, .memory = memory};
+
+	walk_begin(&walk, thread_pointer);
+	*tstate = scratch.tstate;
+	return (int)scratch.status;
+}
+
 int py_code_fingerprint(const struct py_layout *layout, const struct memory *memory, __u64 code,
 			__u32 *fingerprint)
 {

@@ -17,6 +17,10 @@
 int py_walk(const struct py_process *process, const struct memory *memory, __u64 thread_pointer,
 	    struct py_raw_frame *frames, unsigned int max, unsigned int *count);
 
+/* The thread's PyThreadState; PY_WALK_OK or why there is none. */
+int py_thread_state(const struct py_process *process, const struct memory *memory,
+		    __u64 thread_pointer, __u64 *tstate);
+
 /* The fingerprint of the code object at an address, as raw frames carry it: 0, or -1 where it
  * cannot be read. */
 int py_code_fingerprint(const struct py_layout *layout, const struct memory *memory, __u64 code,

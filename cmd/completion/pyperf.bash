@@ -17,6 +17,7 @@ _pyperf_options() { # COMMAND
 	script) echo "--inline --no-inline $_pyperf_view" ;;
 	export) echo "-f --format -o --output --weight --min-duration --merge --offset --inline --no-inline $_pyperf_view" ;;
 	list) echo "--json -h --help" ;;
+	dump) echo "-p --pid --native --json -h --help" ;;
 	doctor) echo "--json -h --help" ;;
 	version | help) echo "-h --help" ;;
 	esac
@@ -73,13 +74,13 @@ _pyperf() {
 		fi
 	done
 	if [[ -z $command ]]; then
-		_pyperf_words_of "record report annotate script export list doctor version help --help --version" "$word"
+		_pyperf_words_of "record report annotate script export dump list doctor version help --help --version" "$word"
 	elif words=$(_pyperf_words "$command" "$before"); then
 		_pyperf_words_of "$words" "$word"
 	elif [[ $word == -* ]]; then
 		_pyperf_words_of "$(_pyperf_options "$command")" "$word"
 	elif [[ $command == help ]]; then
-		_pyperf_words_of "record report annotate script export list doctor version help" "$word"
+		_pyperf_words_of "record report annotate script export dump list doctor version help" "$word"
 	else
 		compopt -o default 2>/dev/null
 	fi

@@ -13,6 +13,10 @@
 static const int8_t x86_64_dwarf[] = {
 	0, 3, 2, 1, 4, 5, 6, 7, 16, 49, 51, 52, 53, 50, 54, 55, 8, 9, 10, 11, 12, 13, 14, 15,
 };
+/* struct user_regs_struct, sys/user.h */
+static const uint8_t x86_64_ptrace[] = {
+	10, 5, 11, 12, 13, 14, 4, 19, 16, 18, 17, 20, 23, 24, 25, 26, 9, 8, 7, 6, 3, 2, 1, 0,
+};
 static const struct arch_code x86_64_trampolines[] = {
 	{
 		/* sub $8,%rsp; call *%rcx; add $8,%rsp; ret: to 3.13 */
@@ -125,6 +129,7 @@ static const struct arch archs[] = {
 		REGS(x86_64),
 		.perf_ip = 8,
 		.perf_sp = 7,
+		.perf_to_ptrace = x86_64_ptrace,
 		.thread_regset = NT_PRSTATUS,
 		.thread_offset = 21 * 8, /* user_regs_struct.fs_base */
 		.dwarf_regs = 17,

@@ -19,6 +19,9 @@ struct arch {
 	const int8_t *perf_to_dwarf;
 	unsigned int perf_regs;
 	int perf_ip, perf_sp; /* perf register numbers */
+	/* NT_PRSTATUS of PTRACE_GETREGSET: where it has each perf register, in words; NULL: in the
+	 * same order. */
+	const uint8_t *perf_to_ptrace;
 	/* Where PTRACE_GETREGSET has the thread pointer: NT_* and the offset in its bytes. */
 	unsigned int thread_regset;
 	size_t thread_offset;

@@ -147,6 +147,31 @@ int proc_comm(pid_t pid, pid_t tid, char *buf, size_t size)
 	return ret;
 }
 
+int proc_state(pid_t pid, pid_t tid, char *state, char *sleeps_in, size_t size)
+{
+	struct strbuf text = {0};
+	const char *comm_end;
+	char path[64];
+	int ret;
+
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/stat", (int)pid, (int)tid);
+	ret = io_read_file(path, &text, 4096, NULL);
+	comm_end = ret ? NULL : strrchr(strbuf_text(&text), ')');
+	if (!ret && (!comm_end || comm_end[1] != ' '))
+		ret = ERR_CORRUPT;
+	if (!ret)
+		*state = comm_end[2];
+	strbuf_reset(&text);
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/wchan", (int)pid, (int)tid);
+	sleeps_in[0] = '\0';
+	/* "0" where it runs, or where others are not to know. */
+	if (!ret && io_read_file(path, &text, 4096, NULL) == 0 &&
+	    strcmp(strbuf_text(&text), "0") != 0)
+		snprintf(sleeps_in, size, "%s", strbuf_text(&text));
+	strbuf_fini(&text);
+	return ret;
+}
+
 pid_t proc_innermost_pid(pid_t pid)
 {
 	struct strbuf text = {0};

@@ -28,6 +28,10 @@ int proc_open_map(pid_t pid, const struct proc_map *map, const char *root, struc
 		  struct err *err);
 /* The name of a thread; its length, or a negative code. */
 int proc_comm(pid_t pid, pid_t tid, char *buf, size_t size);
+/* What a thread is doing: its state as /proc has it ('R' runs, 'S' sleeps, 'D', 'T', ...) and the
+ * function of the kernel that it sleeps in, "" where it does not or that may not be known. 0, or a
+ * negative code. */
+int proc_state(pid_t pid, pid_t tid, char *state, char *sleeps_in, size_t size);
 /* The pid in the innermost namespace of the process (last of NSpid), or pid itself. */
 pid_t proc_innermost_pid(pid_t pid);
 

@@ -2,6 +2,7 @@
 
 #include "arch/arch.h"
 
+#include <elf.h>
 #include <errno.h>
 #include <stdbool.h>
 #include <string.h>
@@ -41,6 +42,27 @@ bool stopped_thread_pointer(pid_t tid, uint64_t *pointer)
 	    io.iov_len < arch->thread_offset + sizeof(*pointer))
 		return false;
 	memcpy(pointer, regs + arch->thread_offset, sizeof(*pointer));
+	return true;
+}
+
+bool stopped_registers(pid_t tid, uint64_t mask, uint64_t *values)
+{
+	const uint8_t *places = arch_host()->perf_to_ptrace;
+	uint64_t regs[128];
+	struct iovec io = {.iov_base = regs, .iov_len = sizeof(regs)};
+	size_t n = 0;
+
+	if (ptrace(PTRACE_GETREGSET, tid, (void *)NT_PRSTATUS, &io) != 0)
+		return false;
+	for (unsigned int reg = 0; mask >> reg; reg++) {
+		size_t place = places ? places[reg] : reg;
+
+		if (!(mask >> reg & 1))
+			continue;
+		if ((place + 1) * sizeof(*regs) > io.iov_len)
+			return false;
+		values[n++] = regs[place];
+	}
 	return true;
 }
 

@@ -24,6 +24,8 @@ struct stopped {
 int stopped_hold(struct stopped *stopped, pid_t tid, struct err *err);
 void stopped_release(struct stopped *stopped);
 
+/* The registers that `mask` names by perf's numbers, in their order, of a thread that is held. */
+bool stopped_registers(pid_t tid, uint64_t mask, uint64_t *values);
 /* The thread pointer of a thread that is held, by whatever means of ptrace. */
 bool stopped_thread_pointer(pid_t tid, uint64_t *pointer);
 

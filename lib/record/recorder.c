@@ -7,6 +7,7 @@
 #include "record/attach.h"
 #include "record/channel.h"
 #include "record/existing.h"
+#include "record/frame_record.h"
 #include "record/hits.h"
 #include "record/kernel.h"
 #include "record/meta.h"
@@ -430,29 +431,6 @@ enum fate {
 	WAITS,	  /* in the ring, for its frames */
 };
 
-/* Makes frames that an engine gave a record as the walker in the kernel writes it. */
-static void make_frames(struct recorder *recorder, const struct record_sample *sample,
-			struct bytes payload)
-{
-	const struct channels *channels = &recorder->channels;
-	struct perf_event_header header = {.type = PERF_RECORD_SAMPLE,
-					   .misc = PERF_RECORD_MISC_USER};
-	struct strbuf *record = &recorder->frames;
-	uint64_t words[] = {channels->events[channels->sampled + 1].ids[0], 0, sample->id.time,
-			    sample->id.cpu};
-	/* The size that precedes the payload takes half a word: so does the padding behind it. */
-	uint32_t ids[] = {sample->id.pid, sample->id.tid};
-	uint32_t size = (uint32_t)bytes_left(&payload) + sizeof(size);
-
-	memcpy(&words[1], ids, sizeof(ids));
-	header.size = (uint16_t)(sizeof(header) + sizeof(words) + sizeof(size) + size);
-	strbuf_add(record, &header, sizeof(header));
-	strbuf_add(record, words, sizeof(words));
-	strbuf_add(record, &size, sizeof(size));
-	strbuf_add(record, payload.at, bytes_left(&payload));
-	strbuf_extend(record, sizeof(size));
-}
-
 /* False where the frames are not known yet. */
 static bool ask_for_frames(struct recorder *recorder, const struct record_sample *sample,
 			   bool urgent, bool *has_frames)
@@ -470,7 +448,9 @@ static bool ask_for_frames(struct recorder *recorder, const struct record_sample
 		struct py_raw_frames frames;
 
 		memcpy(&frames, payload.at, sizeof(frames));
-		make_frames(recorder, sample, payload);
+		frame_record(&recorder->frames,
+			     recorder->channels.events[recorder->channels.sampled + 1].ids[0],
+			     &sample->id, payload);
 		*has_frames = frames.count;
 	}
 	return answer != ENGINE_WAIT;

@@ -175,7 +175,7 @@ struct profile_options {
 	void *ctx;
 	bool no_symbols; /* counting only */
 	enum profile_native native;
-	bool no_inline;	 /* functions that the compiler inlined are a part of their callers */
+	bool no_inline; /* functions that the compiler inlined are a part of their callers */
 	/* Only samples of these times are loaded: within phases of that name, within perf's --time
 	 * (see spans_parse()). NULL: all. ERR_NOT_FOUND where no phase has the name. */
 	const char *phase, *time;
@@ -199,7 +199,8 @@ size_t profile_product_count(const struct profile *profile);
 size_t profile_phase_count(const struct profile *profile);
 size_t profile_incomplete_count(const struct profile *profile); /* most samples first */
 const struct profile_incomplete *profile_incomplete(const struct profile *profile, size_t row);
-const struct profile_phase *profile_phase(const struct profile *profile, size_t phase); /* by begin */
+const struct profile_phase *profile_phase(const struct profile *profile,
+					  size_t phase); /* by begin */
 const struct profile_event *profile_event(const struct profile *profile, uint32_t event);
 const struct profile_thread *profile_thread(const struct profile *profile, uint32_t thread);
 const struct profile_function *profile_function(const struct profile *profile, uint32_t function);

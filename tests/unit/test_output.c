@@ -1,7 +1,7 @@
 #include "base/text.h"
+#include "output/export.h"
 #include "output/extent.h"
 #include "output/names.h"
-#include "output/export.h"
 #include "output/output.h"
 #include "output/table.h"
 #include "profile/store.h"

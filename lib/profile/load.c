@@ -32,7 +32,8 @@
  * A sample whose bytes (thread, event, maps, Python frames, call chain) hash to those of an earlier
  * one has the same cell: `repeats` remembers, and forgets when two fight for a place. The hash has
  * 64 bits and is trusted: among ten million different samples two would meet once in 400,000
- * recordings.
+ * recordings. Samples that carry a copy of their stack are never equal while they run, and to hash
+ * 8 kB takes as long as half of the unwinding: they are not looked for.
  */
 #define FINISHED_ROUND 68u /* PERF_RECORD_FINISHED_ROUND of linux tools/perf */
 #define ID_INDEX 69u	   /* PERF_RECORD_ID_INDEX, likewise */
@@ -49,7 +50,7 @@ struct repeat {
 struct queued {
 	const void *frames; /* of a sample: its Python frames, or NULL */
 	uint64_t position;  /* nothing before it is needed by this record */
-	uint64_t hash;	    /* of a sample: hash_sample() */
+	uint64_t hash;	    /* of a sample: hash_sample(); 0 where none can be equal */
 	uint32_t event;
 };
 
@@ -221,29 +222,25 @@ static bool is_wanted(const struct loader *l, uint64_t time)
 }
 
 /* Of what makes a sample's stack, but for the maps of its process. */
-static uint64_t hash_sample(const struct record_sample *sample, const struct perf_event_attr *attr,
-			    uint16_t misc, const void *python)
+static uint64_t hash_sample(const struct record_sample *sample, uint16_t misc, const void *python)
 {
 	uint64_t words[] = {misc & PERF_RECORD_MISC_CPUMODE_MASK, sample->ip};
 	uint64_t hash = words[0];
-	size_t regs = (size_t)__builtin_popcountll(attr->sample_regs_user);
 	struct py_raw_frames head;
 
+	if (sample->regs_user && sample->stack_user_size)
+		return 0;
 	if (sample->callchain_len)
 		hash = XXH3_64bits_withSeed(sample->callchain,
 					    sample->callchain_len * sizeof(uint64_t), hash);
 	else
 		hash = XXH3_64bits(words, sizeof(words));
-	if (sample->regs_user)
-		hash = XXH3_64bits_withSeed(sample->regs_user, regs * sizeof(uint64_t), hash);
-	if (sample->stack_user_size)
-		hash = XXH3_64bits_withSeed(sample->stack_user, sample->stack_user_size, hash);
 	if (python) {
 		memcpy(&head, python, sizeof(head));
 		hash = XXH3_64bits_withSeed(
 			python, sizeof(head) + head.count * sizeof(head.frames[0]), hash);
 	}
-	return hash;
+	return hash ? hash : 1;
 }
 
 static int take_sample(struct loader *l, const struct perf_event_header *record, uint64_t position,
@@ -271,8 +268,7 @@ static int take_sample(struct loader *l, const struct perf_event_header *record,
 		queued.position = frames.position;
 	}
 	queued.event = (uint32_t)event;
-	queued.hash = hash_sample(&sample, &data_event(l->file, (size_t)event)->attr, record->misc,
-				  queued.frames);
+	queued.hash = hash_sample(&sample, record->misc, queued.frames);
 	/* By the time of its turn it is there. */
 	__builtin_prefetch(&l->repeats[queued.hash & (REPEATS - 1)]);
 	return enqueue(l, record, sample.id.time, &queued, err);
@@ -437,7 +433,7 @@ static int find_cell(struct loader *l, const struct chain_sample *in, uint32_t t
 	uint64_t words[] = {queued->hash, in->generation, (uint64_t)thread << 32 | queued->event};
 	uint64_t hash = XXH3_64bits(words, sizeof(words));
 
-	if (repeat->hash != hash) {
+	if (!queued->hash || repeat->hash != hash) {
 		uint32_t stack;
 		bool cut;
 		int rc = chains_stack(l->chains, in, &stack, &cut, err);

@@ -50,6 +50,9 @@ void command_help(FILE *out, const struct command *command);
 /* Lines of log.h go to stderr: -q shows warnings only, -v all. */
 void command_verbosity(int quiet, int verbose);
 
+/* A mapped file that is cut short meanwhile reads as zeros there and does not end us. */
+void command_reads_torn_files(void);
+
 /* Ends output on stdout: an error such as a full disk becomes a message and status 1. Returns the
  * status. */
 int command_finish_output(int status);

@@ -94,6 +94,7 @@ int main(int argc, const char **argv)
 	struct err err = {0};
 
 	command_verbosity(0, 0);
+	command_reads_torn_files();
 	if (confine(command && command->records, &err))
 		return command_fail(&err);
 	setlocale(LC_CTYPE, "");

@@ -43,9 +43,8 @@ bool copies_take(struct copies *copies, size_t ring, const struct record_sample 
 			return true;
 	copy = &copies->items[ring];
 	copy->tid = 0;
-	/* What the record is padded with is taken for stack, too: it is behind what is asked for.
-	 */
-	len = record->raw_len - sizeof(head);
+	/* Whole words were sent; what pads the record is less than one. */
+	len = (record->raw_len - sizeof(head)) & ~(size_t)7;
 	if (!vec_reserve(&copy->bytes, len))
 		return true;
 	memcpy(copy->bytes.items, (const char *)record->raw + sizeof(head), len);

@@ -13,12 +13,14 @@
 
 static struct {
 	char *metrics;
-	int json, csv, stdio;
+	int json, csv, stdio, memory;
 } given;
 
 const struct poptOption annotate_options[] = {
 	{"metrics", '\0', POPT_ARG_STRING, &given.metrics, 0, METRICS_HELP,
 	 "all|none|KEY[,KEY...]"},
+	{"memory", '\0', POPT_ARG_NONE, &given.memory, 0,
+	 "what the lines made resident (page faults), and how long their accesses took", NULL},
 	{"json", '\0', POPT_ARG_NONE, &given.json, 0,
 	 "write JSON: the functions that match, and their lines", NULL},
 	{"csv", '\0', POPT_ARG_NONE, &given.csv, 0,
@@ -140,6 +142,26 @@ static int list_matches(struct annotation *a, struct err *err)
 	return ERR_USAGE;
 }
 
+static int show_memory(struct annotation *a, uint32_t function, struct err *err)
+{
+	const struct memory_report report = {
+		.profile = a->opened.profile,
+		.filter = &a->opened.filter,
+		.function = function,
+		.quiet = view_given.quiet,
+		.width = view_width(),
+	};
+
+	if (profile_function(a->opened.profile, function)->kind != FRAME_PYTHON) {
+		err_set(err, ERR_USAGE, "--memory shows lines of Python functions; '%s' is none",
+			a->word);
+		err_hint(err, "pyperf report --memory shows functions of all kinds.");
+		return ERR_USAGE;
+	}
+	return given.json ? output_memory_json(stdout, &report, err)
+			  : output_memory_text(stdout, &report, err);
+}
+
 static int show_one(struct annotation *a, uint32_t function, struct err *err)
 {
 	struct annotate annotate = {
@@ -183,6 +205,11 @@ static int show(struct annotation *a, struct err *err)
 		return rc;
 	if (!a->matches.count)
 		return none_found(a, err);
+	if (given.memory) {
+		function = choose(a);
+		return function == UINT32_MAX ? list_matches(a, err)
+					      : show_memory(a, function, err);
+	}
 	if (given.json) {
 		struct report report = report_of(a);
 
@@ -213,6 +240,8 @@ int cmd_annotate(int argc, const char **argv)
 		return status;
 	if (given.json && given.csv)
 		status = command_usage(command, "--json and --csv exclude each other");
+	else if (given.memory && given.csv)
+		status = command_usage(command, "--memory writes text or JSON, not CSV");
 	else if (poptPeekArg(context)) {
 		word = strdup(poptGetArg(context));
 		if (poptPeekArg(context))

@@ -14,7 +14,7 @@
 static struct {
 	char *sort, *kind, *metrics, *html;
 	double percent_limit;
-	int children, no_children, samples, json, csv;
+	int children, no_children, samples, json, csv, memory;
 } given = {.percent_limit = -1};
 
 const struct poptOption report_options[] = {
@@ -30,6 +30,8 @@ const struct poptOption report_options[] = {
 	{"show-nr-samples", 'n', POPT_ARG_NONE, &given.samples, 0, "numbers of samples too", NULL},
 	{"metrics", '\0', POPT_ARG_STRING, &given.metrics, 0, METRICS_HELP,
 	 "all|none|KEY[,KEY...]"},
+	{"memory", '\0', POPT_ARG_NONE, &given.memory, 0,
+	 "what functions made resident (page faults), and how long their accesses took", NULL},
 	{"json", '\0', POPT_ARG_NONE, &given.json, 0, "write JSON: functions and lines", NULL},
 	{"csv", '\0', POPT_ARG_NONE, &given.csv, 0, "write comma-separated values", NULL},
 	{"html", '\0', POPT_ARG_STRING, &given.html, 0,
@@ -115,6 +117,8 @@ static int check_options(const struct command *command, struct report *report)
 	report->kind = OUTPUT_ANY_KIND;
 	if (given.json + given.csv + (given.html != NULL) > 1)
 		return command_usage(command, "--json, --csv and --html exclude each other");
+	if (given.memory && (given.csv || given.html))
+		return command_usage(command, "--memory writes text or JSON");
 	if (given.children && given.no_children)
 		return command_usage(command, "--children and --no-children exclude each other");
 	if (given.kind) {
@@ -176,6 +180,20 @@ static int report_html(struct profile_options *options, struct err *err)
 	}
 	slices_free(slices);
 	return rc;
+}
+
+static int show_memory(const struct opened *opened, struct err *err)
+{
+	const struct memory_report report = {
+		.profile = opened->profile,
+		.filter = &opened->filter,
+		.function = UINT32_MAX,
+		.quiet = view_given.quiet,
+		.width = view_width(),
+	};
+
+	return given.json ? output_memory_json(stdout, &report, err)
+			  : output_memory_text(stdout, &report, err);
 }
 
 static int show(struct report *report, const struct opened *opened, const struct sorting *sorting,
@@ -246,7 +264,8 @@ int cmd_report(int argc, const char **argv)
 	}
 	rc = view_open(&opened, &options, &err);
 	if (!rc) {
-		rc = show(&report, &opened, &sorting, &err);
+		rc = given.memory ? show_memory(&opened, &err)
+				  : show(&report, &opened, &sorting, &err);
 		view_close(&opened);
 	}
 	return command_finish_output(rc < 0 ? command_fail(&err) : 0);

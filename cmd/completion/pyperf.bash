@@ -11,9 +11,9 @@ _pyperf_options() { # COMMAND
 		;;
 	report)
 		echo "-s --sort --children --no-children --percent-limit -k --kind -n --show-nr-samples" \
-			"--metrics --json --csv --html --stdio --inline --no-inline $_pyperf_view"
+			"--metrics --memory --json --csv --html --stdio --inline --no-inline $_pyperf_view"
 		;;
-	annotate) echo "--metrics --json --csv --stdio $_pyperf_view" ;;
+	annotate) echo "--metrics --memory --json --csv --stdio $_pyperf_view" ;;
 	script) echo "--inline --no-inline $_pyperf_view" ;;
 	export) echo "-f --format -o --output --weight --min-duration --merge --offset --inline --no-inline $_pyperf_view" ;;
 	list) echo "--json -h --help" ;;

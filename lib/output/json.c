@@ -1,6 +1,7 @@
 #include "output/rows.h"
 
 #include "base/text.h"
+#include "output/memory.h"
 
 #include <jansson.h>
 #include <math.h>
@@ -299,5 +300,62 @@ int output_json(FILE *out, const struct report *report, struct err *err)
 		rc = put_array(out, "lines", report, report->lines, names, put_line, err);
 	fputs("}\n", out);
 	names_free(names);
+	return rc;
+}
+
+/* The figures of page faults or of accesses; what is not known is absent. */
+static json_t *memory_value(const struct memory_report *report, const struct memuse_view *view,
+			    const struct memuse_row *row)
+{
+	json_t *object = json_object();
+	int rc = 0;
+
+	for (const struct memory_figure *f = memory_figures; f->key; f++) {
+		double value;
+
+		if (!memory_figure_shown(f, report, view))
+			continue;
+		value = f->of(f, row);
+		if (!isfinite(value))
+			continue;
+		set(object, &rc, f->key,
+		    f->unit == MEMORY_BYTES || f->unit == MEMORY_COUNT ? total_value(value)
+								       : json_real(value));
+	}
+	if (rc) {
+		json_decref(object);
+		return NULL;
+	}
+	return object;
+}
+
+int output_memory_json(FILE *out, const struct memory_report *report, struct err *err)
+{
+	struct memuse_view *view;
+	bool first = true;
+	int rc = memory_open(&view, report, err);
+
+	if (rc)
+		return rc;
+	fprintf(out, "{\"faults\": %llu, \"grown\": %llu, \"accesses\": %llu,\n\"rows\": [",
+		(unsigned long long)view->whole.faults, (unsigned long long)view->whole.grown,
+		(unsigned long long)view->whole.accesses);
+	for (size_t i = 0; i < view->count && !rc; i++) {
+		const struct memuse_row *row = &view->rows[i];
+		const struct profile_function *f = profile_function(report->profile, row->function);
+		bool lines = report->function != UINT32_MAX;
+		json_t *object = json_object();
+		int failed = 0;
+
+		set(object, &failed, "file", text_value(profile_text(report->profile, f->file)));
+		set(object, &failed, "line", json_integer(lines ? row->line : f->line));
+		set(object, &failed, "function",
+		    text_value(profile_text(report->profile, f->qualname ? f->qualname : f->name)));
+		set(object, &failed, "kind", json_string(frame_kind_name(f->kind)));
+		set(object, &failed, "memory", memory_value(report, view, row));
+		rc = put_object(out, object, failed, &first, err);
+	}
+	fputs("]}\n", out);
+	memuse_view_free(view);
 	return rc;
 }

@@ -62,6 +62,17 @@ int output_annotate_python(FILE *out, const struct annotate *annotate, struct er
 /* Disassembly with figures; addresses with figures where it cannot be disassembled. */
 int output_annotate_native(FILE *out, const struct annotate *annotate, struct err *err);
 
+/* Resident memory and memory accesses, of a Python function's lines or of all functions. */
+struct memory_report {
+	struct profile *profile;
+	const struct view_filter *filter;
+	uint32_t function; /* UINT32_MAX: all of them */
+	bool quiet;
+	int width;
+};
+int output_memory_text(FILE *out, const struct memory_report *report, struct err *err);
+int output_memory_json(FILE *out, const struct memory_report *report, struct err *err);
+
 /* One self-contained page for browsers. */
 struct slices;
 struct page {

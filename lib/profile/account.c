@@ -123,9 +123,10 @@ static int member_of(struct account *account, struct account_group *group, uint6
 	return (int)group->count++;
 }
 
+/* Of each event the sum and the number of samples, then the products. */
 static size_t block_size(const struct account_group *group)
 {
-	return group->count + group->count * (group->count + 1) / 2;
+	return 2 * group->count + group->count * (group->count + 1) / 2;
 }
 
 /* The words of the cell's block, or NULL. */
@@ -151,10 +152,11 @@ static union account_word *block_of(struct account *account, uint32_t cell,
 /* Adds counts, and the product of each two of them, in the order 00 01 11 02 12 22 ... */
 static void add_block(union account_word *block, const uint64_t *counts, unsigned int n)
 {
-	union account_word *product = block + n;
+	union account_word *product = block + 2 * n;
 
 	for (unsigned int j = 0; j < n; j++) {
-		block[j].count += counts[j];
+		block[2 * j].count += counts[j];
+		block[2 * j + 1].count += counts[j] != 0;
 		for (unsigned int i = 0; i <= j; i++)
 			(product++)->product += (double)counts[i] * (double)counts[j];
 	}
@@ -202,7 +204,7 @@ static int take_counts(struct account *account, uint32_t cell, uint32_t event,
 
 		if (group->members[i] == event)
 			continue;
-		profiled->samples++;
+		profiled->samples += counts[i] != 0;
 		profiled->period_total += counts[i];
 	}
 	return 0;
@@ -253,7 +255,9 @@ int account_sample(struct account *account, uint32_t cell_id, uint32_t event,
 	cell->square += (double)period * (double)period;
 	profiled->samples++;
 	profiled->period_total += period;
-	return 0;
+	return memuse_add(&account->profile->memuse, attr, sample, cell->thread, cell->stack)
+		       ? 0
+		       : err_nomem(err);
 }
 
 /* Turns a cell's block into cells of the group's other events, and products. */
@@ -263,7 +267,7 @@ static int spread(struct account *account, uint32_t cell_id, struct err *err)
 		&account->profile->cells, cell_id);
 	const struct account_group *group = &account->groups.items[from.event];
 	const union account_word *block = &account->words.items[account->blocks.items[cell_id] - 1];
-	const union account_word *product = block + group->count;
+	const union account_word *product = block + 2 * group->count;
 
 	for (unsigned int j = 0; j < group->count; j++) {
 		for (unsigned int i = 0; i < j; i++, product++)
@@ -271,7 +275,7 @@ static int spread(struct account *account, uint32_t cell_id, struct err *err)
 						 group->members[i], group->members[j],
 						 product->product))
 				return err_nomem(err);
-		if (group->members[j] != from.event) {
+		if (group->members[j] != from.event && block[2 * j + 1].count) {
 			uint32_t id = profile_add_cell(account->profile, from.thread, from.stack,
 						       group->members[j]);
 			struct profile_cell *cell;
@@ -279,8 +283,8 @@ static int spread(struct account *account, uint32_t cell_id, struct err *err)
 			if (id == KEYED_NONE)
 				return err_nomem(err);
 			cell = keyed_at(&account->profile->cells, id);
-			cell->samples += from.samples;
-			cell->period += block[j].count;
+			cell->samples += block[2 * j + 1].count;
+			cell->period += block[2 * j].count;
 			cell->square += product->product;
 		}
 		product++;

@@ -18,6 +18,8 @@
  *    place that this sample hits, for every event of the group. Since those counts come in pairs,
  *    triples and so on, their products are summed up too: profile/estimate.h says why.
  *
+ * As in perf, a sample at which an event had counted nothing is none of that event.
+ *
  * Counts of a group lie in one block per cell of the event that was sampled, while samples come in;
  * account_finish() turns them into cells of their own.
  *

@@ -108,6 +108,9 @@ static int read_events(struct loader *l, struct err *err)
 		event->sampled = !*is_frames &&
 				 !(software && in->attr.config == PERF_COUNT_SW_DUMMY);
 		event->attr = in->attr;
+		l->profile->memuse.specific |= software &&
+					       (in->attr.config == PERF_COUNT_SW_PAGE_FAULTS_MIN ||
+						in->attr.config == PERF_COUNT_SW_PAGE_FAULTS_MAJ);
 		if (in->attr.freq)
 			event->frequency = (double)in->attr.sample_freq;
 		else
@@ -350,6 +353,8 @@ static int apply_comm(struct loader *l, const struct perf_event_header *record, 
 	}
 	if (comm.exec)
 		jit_exec(&l->profile->jit, comm.pid);
+	if (comm.exec && !memuse_exec(&l->profile->memuse, comm.pid))
+		return err_nomem(err);
 	return process_comm(l->profile->processes, comm.pid, comm.tid, comm.comm, comm.exec, err);
 }
 
@@ -686,6 +691,7 @@ static int loader_init(struct loader *l, struct err *err)
 	l->profile->jit.live = objects_same_host(l->profile->objects);
 	/* Our own recordings have all the maps that there were. */
 	l->profile->jit.maps_live = l->profile->jit.live && !is_ours(l->file);
+	l->account.reads.unscaled = is_ours(l->file);
 	l->profile->jit.timed = has_dump_clock(l->file);
 	return read_events(l, err);
 }

@@ -102,7 +102,7 @@ enum read_fate reads_take(struct reads *reads, const struct record_sample *sampl
 		return READ_NONE;
 	if (fate != READ_GOOD)
 		return fate;
-	if (!(attr->read_format & PERF_FORMAT_TOTAL_TIME_RUNNING) ||
+	if (by_thread || reads->unscaled || !(attr->read_format & PERF_FORMAT_TOTAL_TIME_RUNNING) ||
 	    !(attr->read_format & PERF_FORMAT_TOTAL_TIME_ENABLED))
 		out->enabled = out->running = 0;
 	else if (out->enabled / SCALE_MAX >= out->running && out->enabled)

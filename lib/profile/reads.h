@@ -14,7 +14,9 @@
  * A sample with PERF_SAMPLE_READ has running totals (data/FORMAT.md, "Groups that are read"). They
  * belong to streams: to the id, and where events are inherited to the id and the thread. Here the
  * last totals of each stream are kept, and each read becomes the counts since then, scaled up where
- * the group was on the counters for a part of the time only.
+ * the group was on the counters for a part of the time only. (Not where streams are threads': a
+ * thread's event on one CPU is enabled while the thread runs on another. Nor in our own recordings,
+ * which tell the whole.)
  *
  * A read of which any value went backwards, or forward further than a counter can, is worth nothing
  * as a whole, and so is one of a time in which the group never ran; the next differs from it all
@@ -43,6 +45,7 @@ struct reads {
 	struct keyed streams;
 	struct map lives; /* tid -> how many threads of this number have ended */
 	bool by_cpu;	  /* inherited events that belong to CPUs all the same */
+	bool unscaled;	  /* times are not to be looked at */
 };
 
 void reads_init(struct reads *reads);

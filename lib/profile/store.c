@@ -36,6 +36,7 @@ struct profile *profile_new(void)
 	keyed_init(&profile->pairs, sizeof(struct profile_pair), sizeof(struct profile_pair));
 	keyed_init(&profile->products, sizeof(struct profile_product), 3 * sizeof(uint32_t));
 	keyed_init(&profile->codes_seen, sizeof(struct code_key), sizeof(struct code_key));
+	memuse_init(&profile->memuse);
 	profile->processes = process_table_new();
 	profile->codes = py_codes_new(&profile->strings);
 	profile->sources = sources_new();
@@ -82,6 +83,7 @@ void profile_free(struct profile *profile)
 	vec_fini(&profile->incomplete);
 	vec_fini(&profile->phases);
 	keyed_fini(&profile->codes_seen);
+	memuse_fini(&profile->memuse);
 	keyed_fini(&profile->products);
 	keyed_fini(&profile->pairs);
 	keyed_fini(&profile->cells);

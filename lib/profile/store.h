@@ -6,6 +6,7 @@
 #include "base/vec.h"
 #include "profile/jit.h"
 #include "profile/keyed.h"
+#include "profile/memuse.h"
 #include "profile/profile.h"
 #include "profile/stacks.h"
 
@@ -64,9 +65,10 @@ struct profile {
 	struct keyed functions; /* struct function_item */
 	struct keyed frames;	/* struct frame_item */
 	struct stacks stacks;
-	struct keyed cells;	 /* struct profile_cell */
-	struct keyed pairs;	 /* struct profile_pair */
-	struct keyed products;	 /* struct profile_product */
+	struct keyed cells;    /* struct profile_cell */
+	struct keyed pairs;    /* struct profile_pair */
+	struct keyed products; /* struct profile_product */
+	struct memuse memuse;
 	struct keyed codes_seen; /* struct code_key */
 	struct {
 		VEC_OF(struct profile_event)

@@ -5,6 +5,7 @@
 
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 /* perf 6.1 refuses a file with a larger one; the kernel takes any size whose tail is zero. */
 #define ATTR_SIZE PERF_ATTR_SIZE_VER7
@@ -27,6 +28,57 @@ static bool is_tracepoint(const struct perf_event_attr *attr)
 	return attr->type == PERF_TYPE_TRACEPOINT;
 }
 
+/* Linux before 5.11 knows no page sizes, before 5.12 no struct of weights. */
+static bool is_known(uint64_t sample_type)
+{
+	struct perf_event_attr attr = {
+		.type = PERF_TYPE_SOFTWARE,
+		.size = ATTR_SIZE,
+		.config = PERF_COUNT_SW_DUMMY,
+		.sample_type = sample_type,
+		.disabled = 1,
+		.exclude_kernel = 1,
+	};
+	int fd = event_open_fd(&attr, 0, -1, -1);
+
+	if (fd >= 0)
+		close(fd);
+	return fd >= 0;
+}
+
+static bool is_fault(const struct perf_event_attr *attr)
+{
+	return attr->type == PERF_TYPE_SOFTWARE && (attr->config == PERF_COUNT_SW_PAGE_FAULTS ||
+						    attr->config == PERF_COUNT_SW_PAGE_FAULTS_MIN ||
+						    attr->config == PERF_COUNT_SW_PAGE_FAULTS_MAJ);
+}
+
+/* Does it sample loads or stores, with their latency and where the data was? */
+static bool is_access(const struct event_spec *spec)
+{
+	static const char *const names[] = {"mem-loads", "mem-stores", "ldlat=",  "LOAD_LATENCY",
+					    "ibs_op",	 "MEM_TRANS",  "mem-ldst"};
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (strcasestr(spec->name, names[i]))
+			return true;
+	return false;
+}
+
+/* Which memory the sample is about: see profile/memuse.h. */
+static void about_memory(struct perf_event_attr *attr, const struct event_spec *spec)
+{
+	if (is_fault(attr)) {
+		attr->sample_type |= PERF_SAMPLE_ADDR;
+		if (is_known(PERF_SAMPLE_DATA_PAGE_SIZE))
+			attr->sample_type |= PERF_SAMPLE_DATA_PAGE_SIZE;
+	} else if (is_access(spec)) {
+		attr->sample_type |= PERF_SAMPLE_ADDR | PERF_SAMPLE_DATA_SRC;
+		attr->sample_type |= is_known(PERF_SAMPLE_WEIGHT_STRUCT) ? PERF_SAMPLE_WEIGHT_STRUCT
+									 : PERF_SAMPLE_WEIGHT;
+	}
+}
+
 void attr_sampled(struct perf_event_attr *attr, const struct event_spec *spec,
 		  const struct recorder_options *options, enum recorder_target_kind kind,
 		  const struct native *native)
@@ -42,7 +94,9 @@ void attr_sampled(struct perf_event_attr *attr, const struct event_spec *spec,
 		native_attr(native, attr);
 	if (is_tracepoint(attr))
 		attr->sample_type |= PERF_SAMPLE_RAW;
-	if (is_tracepoint(attr) && !options->rate_given) {
+	about_memory(attr, spec);
+	/* Tracepoints and faults are told of one by one: which page was touched where. */
+	if ((is_tracepoint(attr) || is_fault(attr)) && !options->rate_given) {
 		attr->sample_period = 1;
 	} else if (options->period) {
 		attr->sample_period = options->period;

@@ -201,6 +201,10 @@ bool record_decode_sample(const struct perf_event_header *record,
 	}
 	if (type & PERF_SAMPLE_PHYS_ADDR)
 		sample->phys_addr = bytes_u64(&in);
+	if (type & PERF_SAMPLE_CGROUP)
+		bytes_u64(&in);
+	if (type & PERF_SAMPLE_DATA_PAGE_SIZE)
+		sample->data_page_size = bytes_u64(&in);
 	return !in.bad;
 }
 

@@ -26,7 +26,7 @@ struct record_id {
 
 struct record_sample {
 	struct record_id id;
-	uint64_t ip, addr, period, stream_id, weight, data_src, phys_addr;
+	uint64_t ip, addr, period, stream_id, weight, data_src, phys_addr, data_page_size;
 	/* Context markers (PERF_CONTEXT_*) included, leaf first. */
 	const uint64_t *callchain;
 	uint64_t callchain_len;

@@ -7,6 +7,9 @@ refuses have no count here; pyperf must read them and find something.
 import json
 import os
 import pathlib
+import re
+import shutil
+import subprocess
 
 import live
 from live import check
@@ -121,6 +124,87 @@ def cut_short_anywhere():
                 check(total >= most, "a longer part has fewer samples:", total, most)
                 most = total
         check(most > 1000, "only", most, "samples before the cut")
+
+
+# perf makes samples of its own from a hardware trace.
+TRACED = {"cbr", "psb", "pwr"}
+
+
+def object_name(name):
+    """One for the kernel; perf does not know addresses of kernels that recorded no map."""
+    return "[kernel]" if name in ("[kernel.kallsyms]", "[unknown]") else name
+
+
+def event_name(name):
+    """Where the file has no name perf says also that the host alone was counted."""
+    return re.sub(r":([a-zGI]*)H$", r":\1", name).rstrip(":")
+
+
+def perf_objects(path):
+    """{event: ({object: [samples, period]}, period of the event)} of perf report."""
+    ran = subprocess.run(
+        ["perf", "report", "-i", path, "--stdio", "--no-children", "--no-branch-stack", "--no-group", "--percent-limit", "0", "--sort", "dso",
+         "-F", "sample,period,dso", "-t", "|"],
+        capture_output=True, text=True, errors="replace", stdin=subprocess.DEVNULL,
+    )
+    events, event = {}, None
+    for line in ran.stdout.splitlines():
+        if match := re.match(r"# Samples: .* of events? '(.*)'", line):
+            event = event_name(match[1])
+            events[event] = ({}, 0)
+        elif match := re.match(r"# Event count \(approx\.\): (\d+)", line):
+            events[event] = (events[event][0], int(match[1]))
+        elif event and (match := re.match(r"\s*(\d+)\s*\|\s*(\d+)\s*\|(.*)", line)):
+            have = events[event][0].setdefault(object_name(match[3].strip()), [0, 0])
+            have[0] += int(match[1])
+            have[1] += int(match[2])
+    return {name: objects for name, objects in events.items() if objects[0]}
+
+
+def our_objects(path):
+    ran = live.pyperf("report", "--json", "--sort", "dso", "-i", path)
+    check(ran.returncode == 0, path, ran.stderr)
+    report = json.loads(ran.stdout)
+    events = {}
+    for event in report["events"]:
+        if not event["samples"]:
+            continue
+        objects = {}
+        for row in report["groups"]:
+            figures = row["events"].get(event["name"])
+            if figures and figures["self_samples"]:
+                have = objects.setdefault(object_name(row["dso"]), [0, 0])
+                have[0] += figures["self_samples"]
+                have[1] += round(figures["self"] * event["period_total"])
+        events[event["name"]] = (objects, event["period_total"])
+    return events
+
+
+@live.test
+def objects_have_perfs_samples_and_periods():
+    """Event by event: name, period in all, and each object's samples and period."""
+    if not shutil.which("perf"):
+        raise live.Skip("no perf here")
+    compared = 0
+    for name in COUNTS:
+        path = need(name)
+        theirs, ours = perf_objects(path), our_objects(path)
+        if "intel_pt" in name:
+            theirs = {event: objects for event, objects in theirs.items() if event not in TRACED}
+        if not theirs:
+            continue
+        check(set(ours) == set(theirs), name, "has the events", set(ours), "but perf's are", set(theirs))
+        for event, (objects, period) in theirs.items():
+            check(ours[event][1] == period, name, event, "period", ours[event][1], "but perf's is", period)
+            check(set(ours[event][0]) == set(objects), name, event, ours[event][0], "but perf's are", objects)
+            for key, (samples, part) in objects.items():
+                have = ours[event][0][key]
+                # Ours are shares with eight digits.
+                check(have[0] == samples and abs(have[1] - part) <= 3 + 1e-7 * period, name, event, key, have,
+                      "but perf's are", samples, part)
+                compared += 1
+    check(compared >= 20, "only", compared, "objects were compared")
+    return compared
 
 
 if __name__ == "__main__":

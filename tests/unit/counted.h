@@ -51,7 +51,7 @@ static inline double counted_uniform(struct counted *c)
 }
 
 static inline struct data_event counted_event(const char *name, uint64_t config, uint64_t period,
-					      int leader, bool leads)
+					      int leader, bool leads, bool inherit)
 {
 	struct data_event event = {
 		.name = name,
@@ -59,7 +59,7 @@ static inline struct data_event counted_event(const char *name, uint64_t config,
 			 .config = config,
 			 .sample_type = RECORDING_COMMON | PERF_SAMPLE_CALLCHAIN,
 			 .sample_period = period,
-			 .inherit = 1},
+			 .inherit = inherit},
 		.leader = leader,
 	};
 
@@ -72,18 +72,19 @@ static inline struct data_event counted_event(const char *name, uint64_t config,
 	return event;
 }
 
-/* `leads`: cycles lead, the others are counted along. */
-static inline void counted_open(struct counted *c, const char *path, const char *file, bool leads)
+/* `leads`: cycles lead, the others are counted along; `inherit`: each thread counts for itself. */
+static inline void counted_open(struct counted *c, const char *path, const char *file, bool leads,
+				bool inherit)
 {
 	static const char map[] = "7f2000000000 40 py::x:y\n";
 	const uint64_t periods[] = {1000000, leads ? 0 : 1000000, 1, leads ? 0 : 2000};
 	struct data_event events[COUNTED_EVENTS] = {
-		counted_event("cycles", PERF_COUNT_HW_CPU_CYCLES, periods[0], 0, leads),
+		counted_event("cycles", PERF_COUNT_HW_CPU_CYCLES, periods[0], 0, leads, inherit),
 		counted_event("instructions", PERF_COUNT_HW_INSTRUCTIONS, periods[1],
-			      leads ? 0 : COUNTED_INSTRUCTIONS, leads),
+			      leads ? 0 : COUNTED_INSTRUCTIONS, leads, inherit),
 		recording_frames_event(),
 		counted_event("cache-misses", PERF_COUNT_HW_CACHE_MISSES, periods[3],
-			      leads ? 0 : COUNTED_MISSES, leads),
+			      leads ? 0 : COUNTED_MISSES, leads, inherit),
 	};
 	struct strbuf section = {0};
 

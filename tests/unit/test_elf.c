@@ -10,7 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -699,92 +698,6 @@ static void biases_are_the_loaders(void **state)
 	elf_close(libc);
 }
 
-static void refuses_what_is_no_elf(void **state)
-{
-	struct elf_file *elf;
-	struct err err = {0};
-	unsigned char header[64] = {0x7f, 'E', 'L', 'F', 2, 1, 1};
-
-	assert_int_equal(elf_open(&elf, "/no/such/file", &err), ERR_NOT_FOUND);
-	assert_null(elf);
-	assert_int_equal(elf_open(&elf, "/proc/self/maps", &err), ERR_PERMISSION);
-	assert_int_equal(elf_open(&elf, "/dev/zero", &err), ERR_PERMISSION);
-	assert_int_equal(elf_open(&elf, "/tmp", &err), ERR_PERMISSION);
-	assert_int_equal(elf_open_memory(&elf, "", 0, &err), ERR_CORRUPT);
-	for (size_t len = 0; len < sizeof(header); len++)
-		assert_int_equal(elf_open_memory(&elf, header, len, &err), ERR_CORRUPT);
-	elf_close(NULL);
-}
-
-/* A file cut anywhere is refused or read as far as it goes. */
-static void survives_files_cut_short(void **state)
-{
-	FILE *file = fopen(libelf_path, "rb");
-	struct stat st;
-	unsigned char *bytes;
-
-	assert_non_null(file);
-	assert_int_equal(fstat(fileno(file), &st), 0);
-	bytes = malloc((size_t)st.st_size);
-	assert_int_equal(fread(bytes, 1, (size_t)st.st_size, file), st.st_size);
-	fclose(file);
-	for (size_t len = 0; len < (size_t)st.st_size; len += 1 + len / 8) {
-		struct elf_file *elf;
-		struct elf_symbol symbol;
-		uint8_t id[ELF_BUILD_ID_MAX];
-		char buf[256];
-
-		if (elf_open_memory(&elf, bytes, len, NULL) != 0)
-			continue;
-		elf_build_id(elf, id);
-		elf_symbol_by_name(elf, "elf_begin", &symbol);
-		for (uint64_t vaddr = 0; vaddr < (uint64_t)st.st_size; vaddr += 4096)
-			elf_read(elf, vaddr, buf, sizeof(buf));
-		elf_close(elf);
-	}
-	free(bytes);
-}
-
-static double now(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (double)ts.tv_sec + (double)ts.tv_nsec / 1e9;
-}
-
-static void opens_large_files_at_once(void **state)
-{
-	struct elf_file *elf;
-	struct elf_symbol symbol;
-	char path[] = "/tmp/pyperf-large-XXXXXX";
-	char buf[1 << 16];
-	int fd = mkstemp(path), from = open(libc_path, O_RDONLY);
-	double best = 1;
-	ssize_t n;
-
-	/* libc with a hundred megabytes behind it. */
-	assert_true(fd >= 0 && from >= 0);
-	while ((n = read(from, buf, sizeof(buf))) > 0)
-		assert_int_equal(write(fd, buf, (size_t)n), n);
-	assert_int_equal(ftruncate(fd, 100 << 20), 0);
-	close(from);
-	close(fd);
-	for (int i = 0; i < 5; i++) {
-		double start = now();
-
-		elf = open_elf(path);
-		assert_true(elf_symbol_by_name(elf, "qsort", &symbol));
-		elf_close(elf);
-		best = now() - start < best ? now() - start : best;
-	}
-	unlink(path);
-	print_message("open and one look-up in 100 MB: %.3f ms\n", best * 1e3);
-#ifndef __SANITIZE_ADDRESS__
-	assert_true(best < 5e-3);
-#endif
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -803,9 +716,6 @@ int main(void)
 		cmocka_unit_test(sections_are_readelfs),
 		cmocka_unit_test(reads_what_is_mapped),
 		cmocka_unit_test(biases_are_the_loaders),
-		cmocka_unit_test(refuses_what_is_no_elf),
-		cmocka_unit_test(survives_files_cut_short),
-		cmocka_unit_test(opens_large_files_at_once),
 	};
 
 	return cmocka_run_group_tests(tests, setup, NULL);

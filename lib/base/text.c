@@ -161,7 +161,8 @@ void text_from_pyunicode(struct strbuf *out, unsigned int kind, const void *data
 		} else if (kind == 4) {
 			memcpy(&cp, (const char *)data + 4 * i, sizeof(cp));
 		}
-		if (cp > 0x10ffff || (cp >= 0xd800 && cp <= 0xdfff))
+		/* NUL would end the name. */
+		if (!cp || cp > 0x10ffff || (cp >= 0xd800 && cp <= 0xdfff))
 			cp = REPLACEMENT;
 		encode(out, cp);
 	}

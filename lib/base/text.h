@@ -23,7 +23,7 @@ void text_repair(struct strbuf *out, const char *text, size_t len);
 size_t text_width(const char *text, size_t len);
 
 /* Appends the code points of a CPython string: kind 1 Latin-1, 2 UCS-2, 4 UCS-4 (`count` units at
- * `data`) as UTF-8. Lone surrogates and values that are no code points become U+FFFD. */
+ * `data`) as UTF-8. NUL, lone surrogates and values that are no code points become U+FFFD. */
 void text_from_pyunicode(struct strbuf *out, unsigned int kind, const void *data, size_t count);
 
 /* 1234567 -> "1.2 MB" (powers of 1024 with perf's unit names). */

@@ -142,6 +142,40 @@ def sources_and_names_of_any_encoding():
         return f"{len(MODULES)} sources"
 
 
+# As code objects may be called, if not in a source: what is shown, or kept, of each is as long as itself.
+NAMES = (
+    "esc\x1b[31m", "new\nline", "tab\tx", "semi;colon", "del\x7f\x9b", "bidi\u202ex", "nul\0x", "lone\ud800x",
+    "größe\x1b", "日本\x07", "\U0001f40d\r", "",
+)
+NAMED = """
+import time
+def spin():
+    end = time.process_time() + 0.05
+    while time.process_time() < end: pass
+for name in {names}:
+    spin.__code__ = spin.__code__.replace(co_name=name, **{{"co_qualname": name}} if {qualname} else {{}})
+    spin()
+"""
+
+
+@live.test_any_python
+def names_of_control_characters(python):
+    """Kept as they are, but for NUL and halves of a letter, and shown so that no terminal obeys them."""
+    if live.version_of(python) < (3, 8):
+        raise live.Skip("code.replace() came with 3.8")
+    program = NAMED.format(names=ascii(NAMES), qualname=live.version_of(python) >= (3, 11))
+    recording = live.Recording([python, "-c", program], "-e", "cpu-clock:u", "-F", 999)
+    names = {f["qualname"] for f in recording.report()["functions"] if f["kind"] == "python"}
+    for name in NAMES:
+        check(re.sub("[\0\ud800]", "\ufffd", name) in names, ascii(name), "is not among", ascii(names))
+    folded = recording.read("export", "--format", "folded")
+    check(not any(name.startswith("colon") for line in folded.splitlines() for name in line.split(";")), folded)
+    for text in (folded, recording.read("report", "--percent-limit", "0"), recording.read("script")):
+        wild = [c for c in text if c not in "\n\t" and (ord(c) < 32 or 127 <= ord(c) < 160 or c == "\u202e")]
+        check(not wild and "esc\\x1b[31m" in text, ascii(wild), ascii(text[:2000]))
+    return f"{len(NAMES)} names"
+
+
 CALLBACKS = """
 import ctypes, functools, sqlite3, sys, time, zlib
 

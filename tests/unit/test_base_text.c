@@ -121,6 +121,9 @@ static void test_pyunicode(void **state)
 	unsigned char odd[9] = {0};
 
 	convert(1, "", 0, "");
+	convert(1, "a\0b", 3,
+		"a\xef\xbf\xbd"
+		"b");
 	convert(1, "caf\xe9\xff", 5, "caf\xc3\xa9\xc3\xbf");
 	convert(2, two, 9,
 		"a\x7f\xc2\x80\xce\xbb\xdf\xbf\xe0\xa0\x80\xef\xbf\xbf\xef\xbf\xbd\xef\xbf\xbd");

@@ -12,18 +12,9 @@ import subprocess
 
 import live
 from live import Skip, check
+from native import STACKS, compiled
 
 TOOLS = live.BUILD / "tests/bench"
-CHAIN = live.WORKLOADS / "chain.c"
-
-
-def compiled(folder, name, command, source=CHAIN):
-    if not shutil.which(command.split()[0]):
-        raise Skip(f"no {command.split()[0]}")
-    path = pathlib.Path(folder, name)
-    ran = subprocess.run([*command.split(), "-o", path, source, "-lpthread"], capture_output=True, text=True)
-    check(ran.returncode == 0, command, ran.stderr)
-    return path
 
 
 @contextlib.contextmanager
@@ -122,14 +113,6 @@ def names_of(path, vaddrs):
     return names
 
 
-B = ["chain_b"] * 4
-STACKS = {
-    "sleep": ["wait_here", "leaf", "chain_c", *B, "chain_a", "main"],
-    "signal": ["wait_here", "on_signal", "leaf", "chain_c", *B, "chain_a", "main"],
-    "altstack": ["wait_here", "on_signal", "leaf", "chain_c", *B, "chain_a", "main"],
-    "thread": ["wait_here", "leaf", "chain_c", *B, "chain_a", "in_thread"],
-    "deep": ["wait_here", "leaf", "chain_c", *["chain_b"] * 3000, "chain_a", "main"],
-}
 # libunwind needs the sorted table of .eh_frame_hdr, which old static programs lack.
 UNSORTED = ("table", "libdw")
 OWN = {name for names in STACKS.values() for name in names}

@@ -1,5 +1,6 @@
 /*
- * Waits with a known stack: chain MODE. Prints "ready TID" when it is there.
+ * Waits with a known stack: chain MODE. Prints "ready TID" when it is there. With a second word it
+ * spends a third of a second of CPU time there instead.
  *
  *	sleep     main -> chain_a -> 4 x chain_b -> chain_c -> leaf -> the wait
  *	signal    the same, and in the leaf a signal whose handler waits
@@ -13,16 +14,23 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #define CHAIN __attribute__((noinline, noclone, used))
 
 static volatile int sink;
+static int spins;
 static const char *mode;
 int chain_c(size_t size), chain_b(int depth), chain_a(int depth);
 
 CHAIN static void wait_here(void)
 {
+	while (spins && clock() < CLOCKS_PER_SEC / 3)
+		for (int i = 0; i < 100000; i++)
+			sink = i & 7;
+	if (spins)
+		_exit(0);
 	printf("ready %ld\n", (long)syscall(SYS_gettid));
 	fflush(stdout);
 	while (sink >= 0)
@@ -82,8 +90,18 @@ CHAIN int chain_a(int depth)
 	return chain_b(depth) + (int)big[3];
 }
 
-static void *in_thread(void *unused)
+/* A page that was never written is not there to be copied, and a new thread's stack has many. */
+CHAIN static void touch_stack(void)
 {
+	volatile char buf[32768];
+
+	for (size_t i = 0; i < sizeof(buf); i += 1024)
+		buf[i] = 1;
+}
+
+CHAIN static void *in_thread(void *unused)
+{
+	touch_stack();
 	sink = chain_a(4);
 	return unused;
 }
@@ -93,6 +111,7 @@ int main(int argc, char **argv)
 	pthread_t thread;
 
 	mode = argc > 1 ? argv[1] : "sleep";
+	spins = argc > 2;
 	if (strcmp(mode, "thread") == 0) {
 		if (pthread_create(&thread, NULL, in_thread, NULL) == 0)
 			pthread_join(thread, NULL);

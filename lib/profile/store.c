@@ -154,6 +154,15 @@ const struct jit_code *profile_jit_code(const struct profile *profile, uint32_t 
 	return index ? &profile->jit_codes.items[*index - 1] : NULL;
 }
 
+/* The version of an interface that linkers put behind names, "dlopen@@GLIBC_2.34", is none of the
+ * source; "@plt" says where the code is. */
+static size_t unversioned(const char *name, size_t len)
+{
+	const char *at = memchr(name, '@', len);
+
+	return at && at != name && strcmp(at, "@plt") != 0 ? (size_t)(at - name) : len;
+}
+
 uint32_t profile_symbol_id(struct profile *profile, const char *symbol, bool inlined)
 {
 	struct strbuf plain = {0};
@@ -161,6 +170,7 @@ uint32_t profile_symbol_id(struct profile *profile, const char *symbol, bool inl
 
 	if (!demangle(symbol, &plain))
 		strbuf_str(&plain, symbol);
+	plain.len = unversioned(strbuf_text(&plain), plain.len);
 	if (inlined)
 		strbuf_str(&plain, " (inlined)");
 	if (!strbuf_failed(&plain))

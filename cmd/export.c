@@ -189,7 +189,7 @@ int cmd_export(int argc, const char **argv)
 		rc = view_open(&opened, &load, &err);
 	if (!rc) {
 		options.profile = opened.profile;
-		options.info = data_info(opened.file);
+		options.info = opened.file ? data_info(opened.file) : NULL;
 		options.samples = samples;
 		options.filter = &opened.filter;
 		options.event = opened.event;

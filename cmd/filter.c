@@ -4,6 +4,7 @@
 #include "base/strbuf.h"
 #include "base/text.h"
 #include "data/data.h"
+#include "profile/import.h"
 
 #include <signal.h>
 #include <stdlib.h>
@@ -228,9 +229,13 @@ int view_open(struct opened *opened, const struct profile_options *options, stru
 	command_verbosity(view_given.quiet, view_given.verbose);
 	/* A pager that quits early shows as EPIPE in command_finish_output(). */
 	signal(SIGPIPE, SIG_IGN);
-	if (data_open(&opened->file, path, err) < 0)
-		return explain_missing(path, err);
-	rc = profile_load(&opened->profile, opened->file, &load, err);
+	if (profile_is_import(path)) {
+		rc = profile_import(&opened->profile, path, &load, err);
+	} else {
+		if (data_open(&opened->file, path, err) < 0)
+			return explain_missing(path, err);
+		rc = profile_load(&opened->profile, opened->file, &load, err);
+	}
 	if (!rc && profile_summary(opened->profile)->loss)
 		log_warn("the recording is damaged: %s", profile_summary(opened->profile)->loss);
 	if (!rc)

@@ -35,6 +35,11 @@ static const char *const export_examples[] = {
 	"pyperf export --format trace --merge torch_trace.json.gz -o both.json.gz",
 	NULL,
 };
+static const char *const diff_examples[] = {
+	"pyperf diff perf.data.old perf.data",
+	"pyperf diff --fail-if 'REGRESSION>5%' main.data branch.data",
+	NULL,
+};
 static const char *const dump_examples[] = {
 	"pyperf dump -p 4711",
 	"pyperf dump --native=off -p 4711     Python frames alone",
@@ -67,6 +72,8 @@ const struct command commands[] = {
 	 script_examples, false},
 	{"export", "--format FORMAT [OPTIONS]", "write the recording for other tools", cmd_export,
 	 export_options, export_examples, false},
+	{"diff", "[OPTIONS] A B", "compare two recordings, and tell what could be chance", cmd_diff,
+	 diff_options, diff_examples, false},
 	{"dump", "[OPTIONS] [-p] PID[,PID...]", "show what all threads of a process are doing now",
 	 cmd_dump, dump_options, dump_examples, true},
 	{"list", "[OPTIONS] [PATTERN]", "list the events of this machine, and which of them count",

@@ -16,6 +16,7 @@ _pyperf_options() { # COMMAND
 	annotate) echo "--metrics --memory --json --csv --stdio $_pyperf_view" ;;
 	script) echo "--inline --no-inline $_pyperf_view" ;;
 	export) echo "-f --format -o --output --weight --min-duration --merge --offset --inline --no-inline $_pyperf_view" ;;
+	diff) echo "--fail-if -s --sort --percent-limit -e --event -c --comm -d --dso -q --quiet -v --verbose -h --help" ;;
 	list) echo "--json -h --help" ;;
 	dump) echo "-p --pid --native --json -h --help" ;;
 	doctor) echo "--json -h --help" ;;
@@ -39,6 +40,7 @@ _pyperf_words() { # COMMAND OPTION
 		;;
 	export:-f | export:--format) pyperf export --format list 2>/dev/null | cut -d' ' -f1 ;;
 	export:--weight) echo "samples period" ;;
+	diff:-s | diff:--sort) echo "self total" ;;
 	*:--native) echo "on off all" ;;
 	*) return 1 ;;
 	esac
@@ -74,13 +76,13 @@ _pyperf() {
 		fi
 	done
 	if [[ -z $command ]]; then
-		_pyperf_words_of "record report annotate script export dump list doctor version help --help --version" "$word"
+		_pyperf_words_of "record report annotate script export diff dump list doctor version help --help --version" "$word"
 	elif words=$(_pyperf_words "$command" "$before"); then
 		_pyperf_words_of "$words" "$word"
 	elif [[ $word == -* ]]; then
 		_pyperf_words_of "$(_pyperf_options "$command")" "$word"
 	elif [[ $command == help ]]; then
-		_pyperf_words_of "record report annotate script export dump list doctor version help" "$word"
+		_pyperf_words_of "record report annotate script export diff dump list doctor version help" "$word"
 	else
 		compopt -o default 2>/dev/null
 	fi

@@ -355,7 +355,7 @@ static void put_samples(struct firefox *f, uint32_t thread, uint32_t event)
 	put_length(f, count);
 }
 
-/* `first`: the thread's own entry; another event's names that. */
+/* `first`: the thread's own entry. Another event than that which is looked at names itself. */
 static void put_thread(struct firefox *f, uint32_t thread, uint32_t event, bool first,
 		       uint64_t since)
 {
@@ -364,7 +364,7 @@ static void put_thread(struct firefox *f, uint32_t thread, uint32_t event, bool 
 	struct strbuf name = {0};
 
 	strbuf_str(&name, comm);
-	if (!first)
+	if (event != f->options->event)
 		strbuf_printf(&name, " (%s)", profile_event(f->profile, event)->name);
 	strbuf_str(&f->text, f->threads++ ? ",\n{\"name\":" : "\n{\"name\":");
 	json_add_text(&f->text, strbuf_text(&name));
@@ -439,6 +439,26 @@ static void put_counter(struct firefox *f, const struct counter *row)
 	put_length(f, c->slices);
 	strbuf_char(&f->text, '}');
 	json_flush_rows(f->out, &f->text);
+}
+
+/* Those of the event that threads are shown by come first. */
+static void put_counters(struct firefox *f)
+{
+	bool comma = false;
+
+	strbuf_str(&f->text, "\"counters\":[");
+	for (int others = 0; others < 2; others++) {
+		for (size_t i = 0; i < f->counters.rows.len; i++) {
+			const struct counter *row = &f->counters.rows.items[i];
+
+			if ((row->event != f->options->event) != others)
+				continue;
+			if (comma)
+				strbuf_str(&f->text, ",\n");
+			put_counter(f, row);
+			comma = true;
+		}
+	}
 }
 
 /* The mean time between samples, in nanoseconds. */
@@ -524,12 +544,7 @@ int export_firefox(FILE *out, const struct export_options *options, struct err *
 		put_meta(&f);
 		put_shared(&f);
 		put_threads(&f);
-		strbuf_str(&f.text, "\"counters\":[");
-		for (size_t i = 0; i < f.counters.rows.len; i++) {
-			if (i)
-				strbuf_str(&f.text, ",\n");
-			put_counter(&f, &f.counters.rows.items[i]);
-		}
+		put_counters(&f);
 		strbuf_str(&f.text, "]}\n");
 		json_flush(out, &f.text);
 	}

@@ -74,6 +74,9 @@ static int make_unique(struct names *names, struct err *err)
 			uint32_t before = tails.count, id = intern_str(&tails, path + item->tail);
 			uint32_t *slot;
 
+			/* The empty name, of a file that is not known, is always there. */
+			if (!path[0])
+				continue;
 			if (id == INTERN_NONE) {
 				rc = err_nomem(err);
 			} else if (tails.count != before) {

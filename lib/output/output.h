@@ -3,6 +3,7 @@
 
 #include "base/err.h"
 #include "output/columns.h"
+#include "profile/compare.h"
 #include "profile/group.h"
 #include "profile/profile.h"
 #include "profile/view.h"
@@ -83,6 +84,19 @@ struct page {
 	uint32_t event;		 /* shown first */
 };
 int output_page(FILE *out, const struct page *page, struct err *err);
+
+/* Two recordings, A and B. */
+struct diff {
+	const struct compare_side *sides;
+	const char *paths[2];
+	const struct compare *functions, *lines;
+	double percent_limit; /* rows that changed by less of the whole are left out */
+	bool quiet;
+	int width;
+};
+int output_diff(FILE *out, const struct diff *diff, struct err *err);
+/* Rows that grew by more than so many percent of the whole, surely. */
+size_t diff_regressions(const struct compare *compare, double percent);
 
 struct samples;
 /* perf script's layout: samples of the event, or of all where UINT32_MAX. */

@@ -24,6 +24,7 @@ enum frame_origin {
 			 */
 	ORIGIN_KERNEL,	/* owner: dso; addr: absolute */
 	ORIGIN_INLINED, /* a function put into its caller; owner: function; addr: as of NATIVE */
+	ORIGIN_IMPORTED, /* of another tool's profile; owner: function; addr: line */
 	ORIGIN_CUT, /* stands for the callers of a Python stack that is deeper than is recorded */
 };
 

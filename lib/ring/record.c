@@ -299,6 +299,26 @@ uint64_t record_lost(const struct perf_event_header *record)
 	}
 }
 
+#define BUILD_ID_MAX 20
+
+/*
+ * Whether what follows is an id: its length, and behind it zeros. While one event asks for ids,
+ * kernels flag the records of others, too, that did not and that have device and inode there
+ * (perf_event_mmap_output(), kernel/events/core.c, does not take `misc` back).
+ */
+static bool is_build_id(struct bytes in)
+{
+	uint8_t len = bytes_u8(&in);
+	const uint8_t *rest = bytes_take(&in, 3 + BUILD_ID_MAX);
+
+	if (!rest || !len || len > BUILD_ID_MAX || rest[0] || rest[1] || rest[2])
+		return false;
+	for (size_t i = len; i < BUILD_ID_MAX; i++)
+		if (rest[3 + i])
+			return false;
+	return true;
+}
+
 bool record_decode_mmap(const struct perf_event_header *record, struct record_mmap *mmap)
 {
 	struct bytes in = body(record);
@@ -314,12 +334,10 @@ bool record_decode_mmap(const struct perf_event_header *record, struct record_mm
 	if (record->type == PERF_RECORD_MMAP) {
 		mmap->prot = record->misc & PERF_RECORD_MISC_MMAP_DATA ? 1 : 1 | 4;
 	} else {
-		if (record->misc & PERF_RECORD_MISC_MMAP_BUILD_ID) {
-			uint8_t len = bytes_u8(&in);
-
+		if (record->misc & PERF_RECORD_MISC_MMAP_BUILD_ID && is_build_id(in)) {
+			mmap->build_id_len = bytes_u8(&in);
 			bytes_take(&in, 3);
-			mmap->build_id = bytes_take(&in, 20);
-			mmap->build_id_len = len < 20 ? len : 20;
+			mmap->build_id = bytes_take(&in, BUILD_ID_MAX);
 		} else {
 			mmap->maj = bytes_u32(&in);
 			mmap->min = bytes_u32(&in);

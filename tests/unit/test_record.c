@@ -331,9 +331,16 @@ static void test_others(void **state)
 	assert_ptr_equal(mmap.build_id, b.bytes + 44);
 	assert_int_equal(mmap.build_id_len, 20);
 	assert_string_equal(mmap.filename, "/bin/ls");
-	b.bytes[40] = 255;
+	/* The flag is another event's: these are device, inode and generation. */
+	b.bytes[40] = 254;
 	assert_true(record_decode_mmap(header(&b), &mmap));
-	assert_int_equal(mmap.build_id_len, 20);
+	assert_null(mmap.build_id);
+	assert_int_equal(mmap.maj, 254);
+	assert_int_equal(mmap.ino, 4711);
+	b.bytes[40] = 8;
+	assert_true(record_decode_mmap(header(&b), &mmap));
+	assert_null(mmap.build_id);
+	assert_int_equal(mmap.maj, 8);
 	assert_false(record_decode_comm(header(&b), &comm));
 
 	begin(&b, PERF_RECORD_COMM, PERF_RECORD_MISC_COMM_EXEC);

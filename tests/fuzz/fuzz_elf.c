@@ -6,6 +6,18 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 
+static void ask_inlined(struct elf_file *elf, uint64_t vaddr)
+{
+	struct elf_inlined calls[8];
+	size_t count = elf_inlined(elf, vaddr, calls, 8);
+
+	if (count > 8)
+		__builtin_trap();
+	for (size_t i = 0; i < count; i++)
+		if (!calls[i].name)
+			__builtin_trap();
+}
+
 static int ask_function(const struct elf_symbol *symbol, void *ctx)
 {
 	struct elf_file *elf = ctx;
@@ -20,6 +32,7 @@ static int ask_function(const struct elf_symbol *symbol, void *ctx)
 		__builtin_trap();
 	elf_line(elf, symbol->vaddr + symbol->size / 2, &file, &line);
 	elf_cold_part(elf, symbol->vaddr, &start, &size);
+	ask_inlined(elf, symbol->vaddr + symbol->size / 2);
 	return 0;
 }
 

@@ -161,7 +161,7 @@ struct stack_copy {
 	struct py_raw_stack header;
 	__u8 bytes[PY_STACK_BYTES_MAX];
 };
-_Static_assert(PY_STACK_BYTES_MAX <= STACK_PAGES * STACK_PAGE, "pages are counted by halving");
+_Static_assert(PY_STACK_BYTES_MAX <= STACK_PAGES * STACK_PAGE, "pages are counted");
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);
@@ -519,12 +519,12 @@ static __always_inline void send_frames(struct run *run)
 
 /*
  * As many of the bytes as are in memory; usually all are. Else the pages that are, from the first
- * on, are counted by halving; without a branch, since the verifier would follow each to the end of
- * the program.
+ * on, are counted, without a branch, since the verifier would follow each to the end of the
+ * program.
  */
 static __always_inline __u64 copy_stack(struct stack_copy *copy, __u64 sp, __u64 len)
 {
-	__u64 first = STACK_PAGE - (sp & (STACK_PAGE - 1)), pages = 0;
+	__u64 first = STACK_PAGE - (sp & (STACK_PAGE - 1)), pages = 0, whole = ~0ull;
 	__u8 byte;
 
 	barrier_var(len);
@@ -532,13 +532,16 @@ static __always_inline __u64 copy_stack(struct stack_copy *copy, __u64 sp, __u64
 		len = PY_STACK_BYTES_MAX;
 	if (!bpf_probe_read_user(copy->bytes, len, (void *)sp))
 		return len;
+	/* Behind a guard page another stack may lie: what counts ends at the first that is absent. */
 #pragma unroll
-	for (__u32 step = STACK_PAGES / 2; step; step /= 2) {
-		__u64 offset = first + (pages + step - 1) * STACK_PAGE;
-		__s64 absent = bpf_probe_read_user(&byte, sizeof(byte), (void *)(sp + offset));
+	for (__u32 page = 0; page < STACK_PAGES - 1; page++) {
+		__u64 offset = first + page * STACK_PAGE;
+		__s64 absent = bpf_probe_read_user(&byte, sizeof(byte),
+						   (void *)(sp + (offset & whole)));
 
 		absent |= len - 1 - offset; /* negative beyond the end */
-		pages += step & ~(absent >> 63);
+		whole &= ~(absent >> 63);
+		pages += whole & 1;
 		barrier_var(pages);
 	}
 	first += pages * STACK_PAGE;

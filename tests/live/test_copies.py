@@ -70,6 +70,16 @@ def as_long_as_it_takes():
 
 
 @live.test
+def to_the_guard():
+    """Short stacks: a copy that would go beyond the base ends there, whatever lies behind."""
+    needs_walker()
+    found = stacks(4)
+    whole = sum(whole and count == 4 for _, count, whole in found)
+    check(whole >= 0.99 * len(found), "only", whole, "of", len(found), "are whole")
+    return f"{whole} of {len(found)}"
+
+
+@live.test
 def beyond_the_longest():
     """What no copy holds is left out: 200 kB, of which frames that are there later are no part."""
     needs_walker()

@@ -8,7 +8,10 @@
  */
 #include <pthread.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
 #include <time.h>
+#include <unistd.h>
 
 #define KEEP __attribute__((noinline, noclone, noipa, used, optimize("omit-frame-pointer")))
 #define FRAME_WORDS 62 /* and what is saved around them: 512 bytes */
@@ -55,13 +58,32 @@ KEEP static void *work(void *frames)
 	return NULL;
 }
 
+#define STACK_BYTES (1u << 20)
+
+/* A stack with a guard at its base, and memory behind that: as beside the stack of another thread.
+ */
+static char *make_stack(void)
+{
+	size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	char *stack = mmap(NULL, STACK_BYTES + 5 * page, PROT_READ | PROT_WRITE,
+			   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (stack == MAP_FAILED || mprotect(stack + STACK_BYTES, page, PROT_NONE) != 0)
+		exit(1);
+	memset(stack + STACK_BYTES + page, 1, 4 * page);
+	return stack;
+}
+
 int main(int argc, char **argv)
 {
 	int frames = argc > 1 ? atoi(argv[1]) : 1;
+	pthread_attr_t attr;
 	pthread_t thread;
 
 	work(&frames);
-	if (pthread_create(&thread, NULL, work, &frames) == 0)
+	pthread_attr_init(&attr);
+	pthread_attr_setstack(&attr, make_stack(), STACK_BYTES);
+	if (pthread_create(&thread, &attr, work, &frames) == 0)
 		pthread_join(thread, NULL);
 	return 0;
 }

@@ -74,6 +74,13 @@ class Program:
         fields = pathlib.Path(f"/proc/{self.pid}/stat").read_text().rsplit(")", 1)[1].split()
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
+    def burn(self, seconds):
+        """Returns when it has used so much more time on a CPU."""
+        until, end = self.cpu_time() + seconds, time.monotonic() + 120
+        while self.cpu_time() < until:
+            check(time.monotonic() < end, "the program does not run")
+            time.sleep(0.02)
+
     def __enter__(self):
         return self
 

@@ -237,16 +237,20 @@ const struct perf_event_header *native_sample(struct native *native, size_t ring
 	}
 	/* Another program's maps: see native.h. */
 	if (!native_stacks_of_sample(native->stacks, attr->sample_regs_user, &with, &stack) ||
-	    (stack.end == UNWIND_UNMAPPED && stack.count == 1))
-		return copy ? rewrite(native, header, sample, &with, NULL) : header;
-	if (copy)
-		copies_learn(&native->copies, copy, &stack);
-	native->total++;
-	if (stack.end == UNWIND_COMPLETE)
-		native->complete++;
-	else
-		count_end(native, &stack);
-	header = rewrite(native, header, sample, &with, &stack);
+	    (stack.end == UNWIND_UNMAPPED && stack.count == 1)) {
+		if (!copy)
+			return header;
+		header = rewrite(native, header, sample, &with, NULL);
+	} else {
+		if (copy)
+			copies_learn(&native->copies, copy, &stack);
+		native->total++;
+		if (stack.end == UNWIND_COMPLETE)
+			native->complete++;
+		else
+			count_end(native, &stack);
+		header = rewrite(native, header, sample, &with, &stack);
+	}
 	record_decode_sample(header, attr, sample);
 	return header;
 }

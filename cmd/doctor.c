@@ -196,7 +196,7 @@ static int put_json(const struct doctor *doctor)
 		rc |= json_array_append_new(pythons, python_value(&doctor->pythons.items[i]));
 	root = json_pack("{s:i, s:s, s:b, s:s, s:{s:s, s:i, s:i, s:o, s:b, s:b}, s:o, s:i, s:o}",
 			 "version", 1, "pyperf", PYPERF_VERSION, "python_lines", doctor->works,
-			 "engine", pythons_engine_name(doctor->engine), "machine", "kernel",
+			 "engine", engine_name(doctor->engine), "machine", "kernel",
 			 doctor->kernel, "cpus", doctor->cpus, "uid", (int)doctor->privilege.euid,
 			 "container", text_value(doctor_place_name(doctor->privilege.place)),
 			 "pid_namespace", doctor->privilege.pid_namespace != 0, "user_namespace",

@@ -49,9 +49,9 @@ static void probe_engine(struct examination *exam, struct doctor_line *line)
 		doctor_say(line, DOCTOR_FAIL, "%.390s", err.text);
 		return;
 	}
-	name = pythons_engine_name(doctor->engine);
+	name = engine_name(doctor->engine);
 	line->need = (int)privilege_explain(&doctor->privilege, PRIVILEGE_NEED_BPF);
-	exam->lines = pythons_engine_has_lines(doctor->engine);
+	exam->lines = engine_has_lines(doctor->engine);
 	doctor_say(line, exam->lines ? DOCTOR_OK : DOCTOR_FAIL, "--python=auto takes %s%s%.300s",
 		   name, why.len ? ", since " : ", the best", strbuf_text(&why));
 	strbuf_fini(&why);
@@ -206,7 +206,7 @@ static void note_refused(const char *engine, const struct err *why, void *ctx)
 
 static int choose_engine(enum recorder_python *engine, struct strbuf *why, struct err *err)
 {
-	return pythons_choose(engine, note_refused, why, err);
+	return engine_choose(engine, note_refused, why, err);
 }
 
 const struct doctor_machine doctor_machine_host = {

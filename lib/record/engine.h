@@ -85,4 +85,17 @@ struct engine_ops {
 /* The rows. */
 extern const struct engine_ops engine_bpf, engine_stop, engine_trampoline, engine_off;
 
+/* Opens that one or, of RECORDER_PYTHON_AUTO, the best that opens, and says what does not and why.
+ * *python comes back as what was taken. *engine stays NULL where there is nothing to keep. */
+int engine_open(struct engine **engine, const struct engine_ops **taken,
+		enum recorder_python *python, const struct recorder_target *target,
+		struct err *err);
+/* Which engine `auto` takes here; those before it are told with the reason. Nothing stays open. */
+int engine_choose(enum recorder_python *python,
+		  void (*refused)(const char *engine, const struct err *why, void *ctx), void *ctx,
+		  struct err *err);
+/* As --python has it: "bpf". */
+const char *engine_name(enum recorder_python python);
+bool engine_has_lines(enum recorder_python python);
+
 #endif

@@ -129,7 +129,7 @@ int meta_store(struct data_writer *writer, const struct meta *meta, struct err *
 	if (result->target[0])
 		json_object_set_new(root, "target", text(result->target));
 	json_object_set_new(root, "argv", texts(options->command));
-	json_object_set_new(root, "engine", text(pythons_engine_name(meta->engine)));
+	json_object_set_new(root, "engine", text(engine_name(meta->engine)));
 	json_object_set_new(root, "pythons", pythons_array);
 	json_object_set_new(root, "events", events);
 	json_object_set_new(root, "samples", json_integer((json_int_t)result->samples));

@@ -69,98 +69,6 @@ struct pythons {
 	uint32_t last_lineage;
 };
 
-/* Best first; `auto` takes the first that opens. */
-static const struct engine_ops *const engines[] = {
-	&engine_bpf,
-	&engine_stop,
-	&engine_trampoline,
-	&engine_off,
-};
-
-#define ENGINES (sizeof(engines) / sizeof(engines[0]))
-
-static const struct engine_ops *find_engine(enum recorder_python python)
-{
-	for (size_t i = 0; i < ENGINES; i++)
-		if (engines[i]->python == python)
-			return engines[i];
-	return NULL;
-}
-
-const char *pythons_engine_name(enum recorder_python python)
-{
-	const struct engine_ops *ops = find_engine(python);
-
-	return ops ? ops->name : "auto";
-}
-
-bool pythons_engine_has_lines(enum recorder_python python)
-{
-	const struct engine_ops *ops = find_engine(python);
-
-	return ops && ops->walks;
-}
-
-int pythons_choose(enum recorder_python *python,
-		   void (*refused)(const char *engine, const struct err *why, void *ctx), void *ctx,
-		   struct err *err)
-{
-	static const struct recorder_target command = {.kind = RECORDER_COMMAND};
-
-	for (size_t i = 0; i < ENGINES; i++) {
-		struct pythons *pythons = NULL;
-		struct err why = {0};
-		int ret;
-
-		*python = engines[i]->python;
-		ret = pythons_new(&pythons, python, &command, NULL, &why);
-		pythons_free(pythons);
-		if (!ret)
-			return 0;
-		refused(engines[i]->name, &why, ctx);
-	}
-	return err_set(err, ERR_FAILED, "no engine for Python frames");
-}
-
-/* One line says what was taken in place of what, and why. */
-static void say_fallback(const struct engine_ops *taken, const struct strbuf *refused)
-{
-	if (!refused->len)
-		return;
-	log_info("Python frames by --python=%s: %s", taken->name, strbuf_text(refused));
-}
-
-static int open_engine(struct pythons *pythons, enum recorder_python *python,
-		       const struct recorder_target *target, struct err *err)
-{
-	struct strbuf refused = {0};
-	int ret = ERR_FAILED;
-
-	for (size_t i = 0; ret && i < ENGINES; i++) {
-		const struct engine_ops *ops = engines[i];
-		struct err why = {0};
-
-		if (*python != RECORDER_PYTHON_AUTO && ops->python != *python)
-			continue;
-		ret = ops->open(&pythons->engine, target, &why);
-		if (ret && *python != RECORDER_PYTHON_AUTO) {
-			if (err)
-				*err = why;
-			break;
-		}
-		if (ret) {
-			strbuf_printf(&refused, "%s%s%s%s", refused.len ? "; " : "", why.text,
-				      why.hint[0] ? "; " : "", why.hint);
-			continue;
-		}
-		pythons->ops = ops;
-		*python = ops->python;
-		say_fallback(ops, &refused);
-	}
-	strbuf_fini(&refused);
-	return ret;
-}
-
 int pythons_new(struct pythons **result, enum recorder_python *python,
 		const struct recorder_target *target, const struct roots *roots, struct err *err)
 {
@@ -176,7 +84,7 @@ int pythons_new(struct pythons **result, enum recorder_python *python,
 	if (!pythons->codes || !pythons->runtimes)
 		ret = err_nomem(err);
 	else
-		ret = open_engine(pythons, python, target, err);
+		ret = engine_open(&pythons->engine, &pythons->ops, python, target, err);
 	if (ret) {
 		pythons_free(pythons);
 		return ret;

@@ -33,14 +33,6 @@ int pythons_new(struct pythons **pythons, enum recorder_python *python,
 		const struct recorder_target *target, const struct roots *roots, struct err *err);
 void pythons_free(struct pythons *pythons);
 
-/* Which engine `auto` takes here; those before it are told with the reason. Nothing stays open. */
-int pythons_choose(enum recorder_python *python,
-		   void (*refused)(const char *engine, const struct err *why, void *ctx), void *ctx,
-		   struct err *err);
-/* As --python has it: "bpf". */
-const char *pythons_engine_name(enum recorder_python python);
-bool pythons_engine_has_lines(enum recorder_python python);
-
 /* The engine's part (engine.h). Does it walk frames? Does it open the sampled events? Else it is to
  * be attached to each of them, and may need an output on each CPU. */
 bool pythons_walk(const struct pythons *pythons);

@@ -123,7 +123,7 @@ static int sum_unnamed(struct map *times, const struct report *report, const str
 static int put_unnamed(FILE *out, const struct report *report, const struct names *names,
 		       struct err *err)
 {
-	uint64_t whole = report->view->period_total[report->event], sum = 0;
+	uint64_t whole = report->view->period_total[report->event], sum = 0, kernel = 0;
 	struct strbuf objects = {0};
 	struct map times = {0};
 	int rc = report->groups ? 0 : sum_unnamed(&times, report, names, err);
@@ -136,6 +136,11 @@ static int put_unnamed(FILE *out, const struct report *report, const struct name
 
 		if (!time || !*time || figure_share(*time, whole) < UNNAMED_SHOWN)
 			continue;
+		if (strcmp(path, "[kernel]") == 0) {
+			kernel = *time;
+			*time = 0;
+			continue;
+		}
 		sum += *time;
 		*time = 0; /* each file once */
 		strbuf_str(&objects, objects.len ? ", " : "");
@@ -143,6 +148,11 @@ static int put_unnamed(FILE *out, const struct report *report, const struct name
 		names_add_file(names, file, &objects);
 		strbuf_str(&objects, path[0] == '[' ? "" : "]");
 	}
+	if (kernel)
+		fprintf(out,
+			"%.1f%% in the kernel without names: its addresses were hidden "
+			"(kernel.kptr_restrict), or it is another kernel's recording.\n",
+			100 * figure_share(kernel, whole));
 	if (sum)
 		fprintf(out, "%.1f%% in code without symbols (%s): install their debug symbols.\n",
 			100 * figure_share(sum, whole), strbuf_text(&objects));

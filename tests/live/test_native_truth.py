@@ -229,5 +229,23 @@ def elsewhere():
     return f"{len(hidden)} files hidden"
 
 
+@live.test
+def hidden_kernel():
+    """Under kptr_restrict that is said once while recording, and the report tells whose names lack."""
+    with live.scratch_folder() as folder:
+        kallsyms = pathlib.Path(folder, "kallsyms")
+        kallsyms.write_text(re.sub(r"^[0-9a-f]+", "0" * 16, pathlib.Path("/proc/kallsyms").read_text(), flags=re.M))
+        path = f"{folder}/perf.data"
+        program = f'mount --bind "{kallsyms}" /proc/kallsyms && exec "{live.PYPERF}" record --python=off -e cpu-clock -o "{path}" -- head -c 300000000 /dev/zero'
+        ran = subprocess.run(["unshare", "--mount", "sh", "-c", program], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        if ran.returncode:
+            raise live.Skip("takes the right to unshare: " + ran.stderr)
+        check(ran.stderr.count("kptr_restrict") == 1, ran.stderr)
+        # As on another machine: this one knows the names.
+        report = f'mount --bind "{kallsyms}" /proc/kallsyms && exec "{live.PYPERF}" report -i "{path}"'
+        text = subprocess.run(["unshare", "--mount", "sh", "-c", report], capture_output=True, text=True).stdout
+        check(re.search(r"% in the kernel without names: .*kptr_restrict", text), text)
+
+
 if __name__ == "__main__":
     live.run()

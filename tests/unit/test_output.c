@@ -197,7 +197,7 @@ static void test_report_text(void **state)
 "          100.0%           100.0%                \\x1b[31m,\"\\xff;  a/train.py:1\n"
 "\n"
 "2 more below 20.5% (--percent-limit 0 shows all).\n"
-"20.0% in code without symbols ([kernel]): install their debug symbols.\n"
+"20.0% in the kernel without names: its addresses were hidden (kernel.kptr_restrict), or it is another kernel's recording.\n"
 "1 sample has an incomplete native stack: code without frame pointers; totals of native callers are too small.\n");
 	/* clang-format on */
 	free(text);

@@ -47,7 +47,8 @@ bool copies_take(struct copies *copies, size_t ring, const struct record_sample 
 	len = (record->raw_len - sizeof(head)) & ~(size_t)7;
 	if (!vec_reserve(&copy->bytes, len))
 		return true;
-	memcpy(copy->bytes.items, (const char *)record->raw + sizeof(head), len);
+	if (len)
+		memcpy(copy->bytes.items, (const char *)record->raw + sizeof(head), len);
 	copy->bytes.len = len;
 	copy->tid = record->id.tid;
 	copy->thread = head.thread;

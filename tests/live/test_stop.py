@@ -103,7 +103,8 @@ def truth_of_lines(python):
     check(not complaints, "; ".join(complaints))
     samples = truth.report["samples"]
     share = samples["python_lines"] / samples["total"]
-    check(share > 0.97, samples)
+    # Root's samples are of the kernel, too, also before there is a Python.
+    check(share > (0.95 if python.root else 0.97), samples)
     return f"{len(sections)} sections, lines on {share:.1%} of {samples['total']}; recorded {tries} times at most"
 
 
@@ -158,6 +159,8 @@ def forbidden(call, error, *arguments):
     return subprocess.run(
         [*live.THROUGH, live.any_python(), "-c", FORBID, str(numbers[call]), str(error), live.PYPERF, *map(str, arguments)],
         capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=120,
+        # The sanitizer's search for leaks takes ptrace.
+        env={**os.environ, "ASAN_OPTIONS": "detect_leaks=0"},
     )
 
 

@@ -50,6 +50,13 @@ static const char *const doctor_examples[] = {
 	"pyperf doctor 4711               a process that is to be recorded",
 	NULL,
 };
+static const char *const stat_examples[] = {
+	"pyperf stat -- python3 train.py",
+	"pyperf stat -r 5 -e cycles,instructions,dTLB-load-misses -- python3 train.py",
+	"pyperf stat --by-function -- python3 train.py",
+	"pyperf stat -I 1000 -p 4711",
+	NULL,
+};
 static const char *const list_examples[] = {
 	"pyperf list cache",
 	"pyperf list 'sched:*'",
@@ -63,6 +70,8 @@ const struct command commands[] = {
 	{"record", "[OPTIONS] [--] [COMMAND [ARG...]]",
 	 "run a program, or attach to what runs, and sample it", cmd_record, record_options,
 	 record_examples, true},
+	{"stat", "[OPTIONS] [--] [COMMAND [ARG...]]", "count events of a program, or of what runs",
+	 cmd_stat, stat_options, stat_examples, true},
 	{"report", "[OPTIONS]", "rank functions by the time and the events they took", cmd_report,
 	 report_options, report_examples, false},
 	{"annotate", "[OPTIONS] [FUNCTION | FILE:LINE | GLOB]",

@@ -24,6 +24,8 @@ static struct {
 
 const struct poptOption record_options[] = {
 	{NULL, '\0', POPT_ARG_INCLUDE_TABLE, (void *)target_options, 0, NULL, NULL},
+	{"per-thread", '\0', POPT_ARG_NONE, &target_given.alone, 0, "the same as --no-inherit",
+	 NULL},
 	{"event", 'e', POPT_ARG_ARGV, &given.events, 0,
 	 "events to sample (default: cycles, counting instructions, cache and branch misses); "
 	 "{a,b} is a group, of {a,b}:S only a is sampled",

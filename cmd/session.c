@@ -32,8 +32,6 @@ const struct poptOption target_options[] = {
 	 "what belongs to a control group or a container: a path, a name or an id", "NAME"},
 	{"no-inherit", 'i', POPT_ARG_NONE, &target_given.alone, 0,
 	 "the threads that there are, not what they create", NULL},
-	{"per-thread", '\0', POPT_ARG_NONE, &target_given.alone, 0, "the same as --no-inherit",
-	 NULL},
 	{"duration", '\0', POPT_ARG_STRING, &target_given.duration, 0,
 	 "end after that many seconds", "SEC"},
 	POPT_TABLEEND,

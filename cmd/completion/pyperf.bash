@@ -17,6 +17,10 @@ _pyperf_options() { # COMMAND
 	script) echo "--inline --no-inline $_pyperf_view" ;;
 	export) echo "-f --format -o --output --weight --min-duration --merge --offset --inline --no-inline $_pyperf_view" ;;
 	diff) echo "--fail-if -s --sort --percent-limit -e --event -c --comm -d --dso -q --quiet -v --verbose -h --help" ;;
+	stat)
+		echo "-e --event -r --repeat -I --interval --per-thread --by-function -p --pid -t --tid -a --all-cpus -C --cpu" \
+			"-u --uid -G --cgroup -i --no-inherit --duration --no-metrics -o --output --json --csv -q --quiet -v --verbose -h --help"
+		;;
 	list) echo "--json -h --help" ;;
 	dump) echo "-p --pid --native --json -h --help" ;;
 	doctor) echo "--json -h --help" ;;
@@ -29,7 +33,7 @@ _pyperf_words() { # COMMAND OPTION
 	case $1:$2 in
 	record:--python) echo "auto bpf stop trampoline off" ;;
 	record:--call-graph) echo "auto dwarf fp lbr none" ;;
-	record:-e | record:--event)
+	record:-e | record:--event | stat:-e | stat:--event)
 		echo "cycles instructions cache-references cache-misses branches branch-misses cpu-clock" \
 			"task-clock page-faults context-switches"
 		;;
@@ -65,7 +69,7 @@ _pyperf() {
 	for ((i = 1; i < COMP_CWORD; i++)); do
 		if [[ -z $command && ${COMP_WORDS[i]} != -* ]]; then
 			command=${COMP_WORDS[i]}
-		elif [[ $command == record && ${COMP_WORDS[i]} == -- ]]; then
+		elif [[ $command == @(record|stat) && ${COMP_WORDS[i]} == -- ]]; then
 			# The rest is the program's command line.
 			if ((COMP_CWORD == i + 1)); then
 				mapfile -t COMPREPLY < <(compgen -c -- "$word")
@@ -76,13 +80,13 @@ _pyperf() {
 		fi
 	done
 	if [[ -z $command ]]; then
-		_pyperf_words_of "record report annotate script export diff dump list doctor version help --help --version" "$word"
+		_pyperf_words_of "record stat report annotate script export diff dump list doctor version help --help --version" "$word"
 	elif words=$(_pyperf_words "$command" "$before"); then
 		_pyperf_words_of "$words" "$word"
 	elif [[ $word == -* ]]; then
 		_pyperf_words_of "$(_pyperf_options "$command")" "$word"
 	elif [[ $command == help ]]; then
-		_pyperf_words_of "record report annotate script export diff dump list doctor version help" "$word"
+		_pyperf_words_of "record stat report annotate script export diff dump list doctor version help" "$word"
 	else
 		compopt -o default 2>/dev/null
 	fi

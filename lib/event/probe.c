@@ -147,7 +147,7 @@ static int probe_one(const struct event_system *sys, struct event_spec *spec, st
 
 	if ((ret == -ENOENT || ret == -ENODEV || ret == -ENXIO || ret == -EOPNOTSUPP ||
 	     ret == -EINVAL) &&
-	    is_cycles(&asked)) {
+	    is_cycles(&asked) && !spec->counted) {
 		become_clock(spec, &asked);
 		*change = (struct change){.was_cycles = true};
 		ret = settle(sys, spec, change);

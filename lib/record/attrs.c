@@ -110,6 +110,10 @@ void attr_sampled(struct perf_event_attr *attr, const struct event_spec *spec,
 	/* Only leaders are switched; members count while their leader does. */
 	attr->disabled = spec->leader;
 	attr->enable_on_exec = spec->leader && kind == RECORDER_COMMAND && options->delay_ms == 0;
+	if (options->counting) {
+		attr->freq = 0;
+		attr->sample_period = 0;
+	}
 }
 
 void attr_reads_group(struct perf_event_attr *attr)

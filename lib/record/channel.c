@@ -164,7 +164,7 @@ static int make_events(struct channels *channels, struct err *err)
 			if (list->items[i].leader)
 				leader = (int)i;
 			event->leader = leader;
-			if (list->items[i].counted) {
+			if (list->items[i].counted && !channels->options->counting) {
 				attr_counted(&event->attr);
 				attr_reads_group(&channels->events[leader].attr);
 			}
@@ -215,7 +215,7 @@ static int open_event(struct channels *channels, const struct channel *channel, 
 		channels->open.len--;
 		return open_error(event->name, &event->attr, *fd, err);
 	}
-	*slot = (struct channel_event){.fd = *fd, .event = (uint32_t)index};
+	*slot = (struct channel_event){.fd = *fd, .event = (uint32_t)index, .tid = tid};
 	ret = redirect(*fd, sampled ? channel->samples_fd : channel->sideband_fd, err);
 	if (!ret && sampled && writes_samples(event) && !is_tracepoint(event))
 		ret = pythons_attach(channels->pythons, *fd, false, err);
@@ -260,13 +260,13 @@ static size_t read_group(int fd, struct group_read *group)
 
 /* The counts of an event and of the members that follow it. */
 static void add_totals(const struct channels *channels, const struct channel_event *open,
-		       struct channel_total *totals)
+		       struct recorder_count *counts)
 {
 	struct group_read group;
 	size_t count = read_group(open->fd, &group);
 
 	for (size_t i = 0; i < count && open->event + i < channels->sampled; i++) {
-		struct channel_total *total = &totals[open->event + i];
+		struct recorder_count *total = &counts[open->event + i];
 
 		total->value += group.events[i].value;
 		total->enabled_ns += group.enabled_ns;
@@ -290,21 +290,52 @@ static uint64_t time_of_tasks(const struct channels *channels)
 	return sum;
 }
 
-bool channels_totals(const struct channels *channels, struct channel_total *totals)
+bool channels_counts(const struct channels *channels, struct recorder_count *counts)
 {
-	memset(totals, 0, channels->sampled * sizeof(*totals));
+	memset(counts, 0, channels->sampled * sizeof(*counts));
 	for (size_t i = 0; i < channels->open.len; i++)
 		if (leads(channels, &channels->open.items[i]))
-			add_totals(channels, &channels->open.items[i], totals);
+			add_totals(channels, &channels->open.items[i], counts);
 	if (channels->target->kind != RECORDER_CPUS) {
 		uint64_t had = time_of_tasks(channels) - channels->before_ns;
 
 		/* A moment passes between the two. */
 		for (size_t i = 0; i < channels->sampled; i++)
-			totals[i].enabled_ns = had > totals[i].running_ns ? had
-									  : totals[i].running_ns;
+			counts[i].enabled_ns = had > counts[i].running_ns ? had
+									  : counts[i].running_ns;
 	}
 	return channels->opened > 0;
+}
+
+void channels_task_counts(const struct channels *channels, pid_t tid, struct recorder_count *counts)
+{
+	memset(counts, 0, channels->sampled * sizeof(*counts));
+	for (size_t i = 0; i < channels->open.len; i++)
+		if (channels->open.items[i].tid == tid && leads(channels, &channels->open.items[i]))
+			add_totals(channels, &channels->open.items[i], counts);
+	for (size_t i = 0; i < channels->sampled; i++)
+		counts[i].enabled_ns = counts[i].running_ns;
+}
+
+ssize_t channels_tasks(const struct channels *channels, pid_t **tids)
+{
+	struct map seen = {0};
+	ssize_t count = 0;
+
+	*tids = calloc(channels->open.len + 1, sizeof(**tids));
+	for (size_t i = 0; *tids && i < channels->open.len; i++) {
+		pid_t tid = channels->open.items[i].tid;
+		bool added = false;
+
+		if (tid > 0 && !map_put(&seen, (uint64_t)tid, &added)) {
+			free(*tids);
+			*tids = NULL;
+		} else if (added) {
+			(*tids)[count++] = tid;
+		}
+	}
+	map_fini(&seen);
+	return *tids ? count : -1;
 }
 
 static int open_sampled(struct channels *channels, pid_t tid, struct err *err)

@@ -28,6 +28,7 @@ struct channel {
 struct channel_event {
 	int fd;		/* -1: closed, it was one too many */
 	uint32_t event; /* in channels.events */
+	pid_t tid;	/* that it was opened for */
 	uint64_t id;
 };
 
@@ -81,12 +82,13 @@ int channels_event(const struct channels *channels, uint64_t id, bool *late);
  * that those of an id are in order. */
 uint64_t channels_file_id(const struct channels *channels, size_t channel, size_t event);
 
-/* What the kernel counted in all, of sampled and counted events; false where others opened them.
- * Enabled is how long an event could have been counted: the time that its tasks (or CPUs) had. */
-struct channel_total {
-	uint64_t value, enabled_ns, running_ns;
-};
-bool channels_totals(const struct channels *channels, struct channel_total *totals);
+/* What the kernel counted so far: see recorder_counts(). */
+bool channels_counts(const struct channels *channels, struct recorder_count *counts);
+/* Only what was opened for this task; its time is that of its events. */
+void channels_task_counts(const struct channels *channels, pid_t tid,
+			  struct recorder_count *counts);
+/* The tasks that events were opened for, each once; freed by the caller. -1 when memory ran out. */
+ssize_t channels_tasks(const struct channels *channels, pid_t **tids);
 
 /* Starts (or ends) counting now. */
 int channels_enable(struct channels *channels, bool on, struct err *err);

@@ -1,7 +1,6 @@
 #include "record/meta.h"
 
 #include "base/io.h"
-#include "record/channel.h"
 #include "record/native.h"
 #include "record/way.h"
 
@@ -96,7 +95,7 @@ static json_t *counts_of(const struct meta *meta)
 	json_t *counts = json_array();
 
 	for (size_t i = 0; i < meta->options->events->len; i++) {
-		const struct channel_total *total = &meta->totals[i];
+		const struct recorder_count *total = &meta->totals[i];
 		json_t *count = json_object();
 
 		json_object_set_new(count, "event", json_integer((json_int_t)i));

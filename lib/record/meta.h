@@ -9,11 +9,10 @@
  * own feature sections hold. */
 
 struct native;
-struct channel_total;
 struct meta {
 	const struct recorder_options *options;
 	const struct recorder_result *result;
-	const struct channel_total *totals; /* of options->events; NULL: not known */
+	const struct recorder_count *totals; /* of options->events; NULL: not known */
 	const struct pythons *pythons;
 	enum recorder_python engine;
 	const struct native *native;

@@ -97,7 +97,7 @@ int phases_store(const struct phases *phases, struct data_writer *writer, struct
 	struct strbuf section = {0};
 	int ret;
 
-	if (!phases->list.len)
+	if (!phases || !phases->list.len)
 		return 0;
 	ret = phases_encode(phases, &section) < 0
 		      ? err_nomem(err)

@@ -286,7 +286,11 @@ static int store_state(struct recorder *recorder, struct err *err)
 		.id = sideband->ids[0],
 		.native = recorder->native,
 	};
-	int ret = kernel_store_maps(&synth, samples_kernel(recorder->options->events), err);
+	int ret;
+
+	if (recorder->options->counting)
+		return 0;
+	ret = kernel_store_maps(&synth, samples_kernel(recorder->options->events), err);
 
 	if (!ret && recorder->pid_namespace && recorder->target->kind == RECORDER_CPUS)
 		ret = synth_comm(&synth, 0, 0, "[other pid namespaces]", err);
@@ -549,6 +553,22 @@ static bool is_of_nobody(const struct recorder *recorder, const struct perf_even
 	return false;
 }
 
+bool recorder_counts(const struct recorder *recorder, struct recorder_count *counts)
+{
+	return channels_counts(&recorder->channels, counts);
+}
+
+void recorder_thread_counts(const struct recorder *recorder, pid_t tid,
+			    struct recorder_count *counts)
+{
+	channels_task_counts(&recorder->channels, tid, counts);
+}
+
+ssize_t recorder_threads(const struct recorder *recorder, pid_t **tids)
+{
+	return channels_tasks(&recorder->channels, tids);
+}
+
 static int read_record(struct recorder *recorder, size_t channel,
 		       const struct perf_event_header *header, enum fate *fate, struct err *err)
 {
@@ -793,10 +813,10 @@ static int store_all(struct recorder *recorder, int exit_status, struct err *err
 		.native = recorder->native,
 		.exit_status = exit_status,
 	};
-	struct channel_total *totals = calloc(recorder->channels.sampled, sizeof(*totals));
+	struct recorder_count *totals = calloc(recorder->channels.sampled, sizeof(*totals));
 	int ret = kernel_store_build_id(recorder->writer, err);
 
-	if (totals && channels_totals(&recorder->channels, totals))
+	if (totals && channels_counts(&recorder->channels, totals))
 		meta.totals = totals;
 	if (!ret)
 		ret = pythons_store(recorder->pythons, recorder->options->sources, recorder->writer,

@@ -83,6 +83,7 @@ struct recorder_options {
 	uint32_t stack_bytes; /* RECORDER_CHAIN_DWARF: of each sample's stack that are copied; 0: as
 				 many as it takes */
 	bool no_inherit;      /* the tasks alone, not what they create */
+	bool counting;	      /* nothing is sampled: for recorder_counts() */
 	size_t pages;	/* per CPU, a power of two; 0: the default, less where mlock forbids */
 	int zstd_level; /* 0: no compression */
 	int delay_ms;	/* counting starts that long after exec or recorder_run(); 0: at once;
@@ -91,7 +92,7 @@ struct recorder_options {
 	const char *path;
 	const char *const *command;  /* argv of a child, NULL-terminated, or NULL: for the file */
 	const char *const *argv;     /* of pyperf itself, likewise */
-	const struct phases *phases; /* what the target named until the end */
+	const struct phases *phases; /* what the target named until the end; or NULL */
 	struct sources *sources;     /* texts that it gave; those of files are added */
 };
 
@@ -135,6 +136,19 @@ int recorder_open(struct recorder *recorder, const struct recorder_target *targe
  * end of all tasks of a target that is no command. */
 int recorder_run(struct recorder *recorder, int wake_fd, bool (*on_wake)(void *ctx), void *ctx,
 		 struct err *err);
+/* What the kernel counted so far, of all events in their order; false where the engine has opened
+ * them. Enabled is how long an event could have been counted: the time that its tasks (or CPUs)
+ * had. From recorder_open() to recorder_close(). */
+struct recorder_count {
+	uint64_t value, enabled_ns, running_ns;
+};
+bool recorder_counts(const struct recorder *recorder, struct recorder_count *counts);
+/* The same of one thread that was attached to, with what it created unless `no_inherit`; enabled
+ * is how long it counted. */
+void recorder_thread_counts(const struct recorder *recorder, pid_t tid,
+			    struct recorder_count *counts);
+/* The threads that were attached to, each once; freed by the caller. -1 when memory ran out. */
+ssize_t recorder_threads(const struct recorder *recorder, pid_t **tids);
 /* Starts or stops counting, within recorder_run(). */
 int recorder_enable(struct recorder *recorder, bool on, struct err *err);
 /* Reads what is left and completes the file, whatever happened before. `exit_status` is the

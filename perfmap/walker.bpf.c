@@ -532,7 +532,8 @@ static __always_inline __u64 copy_stack(struct stack_copy *copy, __u64 sp, __u64
 		len = PY_STACK_BYTES_MAX;
 	if (!bpf_probe_read_user(copy->bytes, len, (void *)sp))
 		return len;
-	/* Behind a guard page another stack may lie: what counts ends at the first that is absent. */
+		/* Behind a guard page another stack may lie: what counts ends at the first that is
+		 * absent. */
 #pragma unroll
 	for (__u32 page = 0; page < STACK_PAGES - 1; page++) {
 		__u64 offset = first + page * STACK_PAGE;

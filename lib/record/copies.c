@@ -45,7 +45,7 @@ bool copies_take(struct copies *copies, size_t ring, const struct record_sample 
 	copy->tid = 0;
 	/* Whole words were sent; what pads the record is less than one. */
 	len = (record->raw_len - sizeof(head)) & ~(size_t)7;
-	if (!vec_reserve(&copy->bytes, len))
+	if (!vec_reserve(&copy->bytes, len + 1))
 		return true;
 	if (len)
 		memcpy(copy->bytes.items, (const char *)record->raw + sizeof(head), len);
@@ -104,7 +104,7 @@ void copies_learn(struct copies *copies, const struct copy *copy, const struct u
 	const struct unwind_frame *last = &stack->frames[stack->count - 1];
 	uint64_t *retry;
 
-	if (stack->end == UNWIND_TRUNCATED) {
+	if (stack->end == UNWIND_TRUNCATED || !copy->bytes.len) {
 		try_longer(copies, copy);
 	} else if (stack->end == UNWIND_COMPLETE) {
 		set_base(copies, copy->thread, last->cfa > last->sp ? last->cfa : last->sp);

@@ -133,6 +133,9 @@ static int check_options(const struct command *command, const char *extra,
 	status = check_trace_options(command, *format, options);
 	if (status)
 		return status;
+	if ((*format)->write_file && (!given.output || strcmp(given.output, "-") == 0))
+		return command_usage(command, "%s is written to a file: say --output FILE",
+				     (*format)->name);
 	if (((*format)->needs & EXPORT_BINARY) && !given.output && isatty(STDOUT_FILENO))
 		return command_usage(command,
 				     "%s is not for a terminal: say --output FILE, or -o - for "
@@ -155,6 +158,8 @@ static int write_file(const char *path, const struct export_format *format,
 static int write_out(const struct export_format *format, const struct export_options *options,
 		     struct err *err)
 {
+	if (format->write_file)
+		return format->write_file(given.output, options, err);
 	if (given.output && strcmp(given.output, "-") != 0)
 		return write_file(given.output, format, options, err);
 	return format->write(stdout, options, err);
@@ -179,6 +184,8 @@ int cmd_export(int argc, const char **argv)
 	poptFreeContext(context);
 	if (status)
 		return status < 0 ? command_finish_output(list_formats()) : status;
+	/* perf finds what was inlined by itself. */
+	load.no_inline = format->write_file != NULL;
 	if (format->needs & EXPORT_SAMPLES) {
 		samples = samples_new();
 		load.on_sample = samples_keep;
@@ -190,6 +197,8 @@ int cmd_export(int argc, const char **argv)
 	if (!rc) {
 		options.profile = opened.profile;
 		options.info = opened.file ? data_info(opened.file) : NULL;
+		options.file = opened.file;
+		options.input = view_given.input ? view_given.input : "perf.data";
 		options.samples = samples;
 		options.filter = &opened.filter;
 		options.event = opened.event;

@@ -33,6 +33,7 @@ static const char *const export_examples[] = {
 	"pyperf export --format pprof -o out.pb.gz && go tool pprof -http=: out.pb.gz",
 	"pyperf export --format firefox -o profile.json.gz",
 	"pyperf export --format trace --merge torch_trace.json.gz -o both.json.gz",
+	"pyperf export --format perf -o for-perf.data && perf report -i for-perf.data",
 	NULL,
 };
 static const char *const diff_examples[] = {

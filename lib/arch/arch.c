@@ -121,6 +121,8 @@ static const struct arch archs[] = {
 	{
 		.name = "x86_64",
 		.elf_machine = EM_X86_64,
+		.nop = {0x90},
+		.nop_len = 1,
 		/* Everything that is not canonical belongs to nobody: one bound serves both 4
 		 * and 5 levels of page tables. */
 		.kernel_start = 0x8000000000000000,
@@ -149,6 +151,8 @@ static const struct arch archs[] = {
 	{
 		.name = "aarch64",
 		.elf_machine = EM_AARCH64,
+		.nop = {0x1f, 0x20, 0x03, 0xd5},
+		.nop_len = 4,
 		.kernel_start = 0xfff0000000000000, /* with 52-bit addresses, the widest */
 		.perf_regs_mask = 0x1ffffffff,
 		REGS(aarch64),
@@ -171,6 +175,8 @@ static const struct arch archs[] = {
 	{
 		.name = "riscv64",
 		.elf_machine = EM_RISCV,
+		.nop = {0x13},
+		.nop_len = 4,
 		.kernel_start = 0xff00000000000000, /* with Sv57, the widest */
 		.perf_regs_mask = 0xffffffff,
 		REGS(riscv64),

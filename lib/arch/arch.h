@@ -12,6 +12,8 @@
 struct arch {
 	const char *name; /* as uname -m has it: "x86_64" */
 	uint16_t elf_machine;
+	uint8_t nop[4];	       /* an instruction that does nothing, */
+	uint8_t nop_len;       /* and its length */
 	uint64_t kernel_start; /* addresses from here on are the kernel's */
 	/* PERF_SAMPLE_REGS_USER: mask of the registers an unwinder needs, and for each perf
 	 * register number its DWARF number (-1: none). */

@@ -4,18 +4,22 @@
 #include <string.h>
 
 const struct export_format export_formats[] = {
-	{"folded", "collapsed stacks, one line each: for flame graphs", export_folded, 0},
+	{"folded", "collapsed stacks, one line each: for flame graphs", export_folded, 0, NULL},
 	{"speedscope", "JSON for speedscope, a profile for each thread and event",
-	 export_speedscope, EXPORT_SAMPLES},
-	{"pprof", "protobuf for pprof, all events at once", export_pprof, EXPORT_BINARY},
+	 export_speedscope, EXPORT_SAMPLES, NULL},
+	{"pprof", "protobuf for pprof, all events at once", export_pprof, EXPORT_BINARY, NULL},
 	{"firefox", "JSON for the Firefox Profiler: threads, categories, counters", export_firefox,
-	 EXPORT_SAMPLES},
+	 EXPORT_SAMPLES, NULL},
 	{"trace", "JSON of Chrome traces for Perfetto: a time line of slices and counters",
-	 export_trace, EXPORT_SAMPLES},
+	 export_trace, EXPORT_SAMPLES, NULL},
 	{"callgrind", "for KCachegrind and callgrind_annotate, all events at once",
-	 export_callgrind, 0},
-	{"script", "text as of perf script, for what reads that", export_script, EXPORT_SAMPLES},
-	{"csv", "comma-separated values, one row for each sample", export_csv, EXPORT_SAMPLES},
+	 export_callgrind, 0, NULL},
+	{"script", "text as of perf script, for what reads that", export_script, EXPORT_SAMPLES,
+	 NULL},
+	{"csv", "comma-separated values, one row for each sample", export_csv, EXPORT_SAMPLES,
+	 NULL},
+	{"perf", "perf.data in which Python functions are symbols, for perf report and annotate",
+	 NULL, EXPORT_SAMPLES, export_perf},
 	{0},
 };
 

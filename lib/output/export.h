@@ -12,6 +12,8 @@ typedef int export_write(FILE *out, const struct export_options *options, struct
 export_write export_folded, export_speedscope, export_pprof, export_firefox, export_trace,
 	export_callgrind, export_script, export_csv;
 
+int export_perf(const char *path, const struct export_options *options, struct err *err);
+
 /* The one event that is asked for, or SAMPLES_ALL_EVENTS: for formats that hold several. */
 uint32_t export_events(const struct export_options *options);
 /* Is the event to be written: sampled, has samples, and is asked for? */

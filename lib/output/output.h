@@ -115,6 +115,9 @@ struct export_options {
 	const char *merge;     /* trace of another tool to be put on the same time line, or NULL */
 	int64_t offset;	       /* ns that its times are late by; without a base time: after ours */
 	bool has_offset, offset_is_epoch; /* its times count from 1970 */
+	/* The recording itself, and its path: for what is a recording again. NULL otherwise. */
+	const struct data_file *file;
+	const char *input;
 };
 
 enum export_needs {
@@ -127,6 +130,8 @@ struct export_format {
 	const char *name, *summary;
 	int (*write)(FILE *out, const struct export_options *options, struct err *err);
 	int needs; /* of enum export_needs */
+	/* Instead of write(): where it is no stream. */
+	int (*write_file)(const char *path, const struct export_options *options, struct err *err);
 };
 extern const struct export_format export_formats[];
 const struct export_format *export_format_find(const char *name);

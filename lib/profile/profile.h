@@ -207,6 +207,9 @@ const struct profile_function *profile_function(const struct profile *profile, u
 /* Address at which a native or kernel function starts, as frames' `addr` has it; 0 where not known.
  */
 uint64_t profile_function_start(const struct profile *profile, uint32_t function);
+/* Where a native frame lies in its file, whose path is that of its function: an offset. False for
+ * code that no file has (JITs, the vDSO), for what was inlined, and for other kinds. */
+bool profile_frame_offset(const struct profile *profile, uint32_t frame, uint64_t *offset);
 const struct profile_frame *profile_frame(const struct profile *profile, uint32_t frame);
 const struct profile_stack *profile_stack(const struct profile *profile, uint32_t stack);
 const struct profile_cell *profile_cell(const struct profile *profile, size_t cell);

@@ -257,6 +257,17 @@ uint64_t profile_function_start(const struct profile *profile, uint32_t function
 	return ((struct function_item *)keyed_at(&profile->functions, function))->vaddr;
 }
 
+bool profile_frame_offset(const struct profile *profile, uint32_t frame, uint64_t *offset)
+{
+	const struct frame_key *key = &profile_frame_item(profile, frame)->key;
+	const struct dso *dso = key->origin == ORIGIN_NATIVE
+					? process_dso(profile->processes, key->owner)
+					: NULL;
+
+	*offset = key->addr;
+	return dso && dso->kind == DSO_ELF;
+}
+
 const struct profile_frame *profile_frame(const struct profile *profile, uint32_t frame)
 {
 	return &profile_frame_item(profile, frame)->frame;

@@ -364,6 +364,38 @@ def script_text():
 
 
 @live.test
+def perf_itself():
+    """perf report counts Python functions as we do, perf script and annotate show their lines."""
+    need("perf")
+    path = export("perf", name="for-perf.data")
+
+    def perf(*arguments):
+        ran = subprocess.run(
+            ["perf", *arguments, "-i", str(path)], capture_output=True, text=True, errors="replace",
+            stdin=subprocess.DEVNULL,
+        )
+        check(ran.returncode == 0, "perf", *arguments, "ended with", ran.returncode, ran.stderr)
+        return ran.stdout
+
+    counts, event = collections.Counter(), None
+    for line in perf("report", "--stdio", "--no-children", "-g", "none", "-F", "sample,sym").splitlines():
+        if match := re.match(r"# Samples: .* of event '(.*)'", line):
+            event = match[1]
+        elif match := re.match(r" +(\d+) +\[.\] (.*?) *$", line):
+            counts[event, match[2]] += int(match[1])
+    for event in EVENTS:
+        check(sum(n for (e, _), n in counts.items() if e == event) == samples(event), event, counts)
+        for name in ("spin", "outer", "fault"):
+            check(counts[event, name] == self_samples(name, event), event, name, counts[event, name])
+    stacks = perf("script", "-F", "ip,sym,srcline")
+    for line in (r" spin\n  <string>:[67]\n", r" outer\n  <string>:11\n"):
+        check(re.search(line, stacks), "no line", line)
+    annotated = perf("annotate", "--stdio", "-s", "spin")
+    check(re.search(r"spin\(\)", annotated) and re.search(r"[1-9]\d*\.\d+ +:", annotated), annotated[:800])
+    return counts["cpu-clock", "spin"]
+
+
+@live.test
 def csv_rows():
     path = export("csv", name="out.csv.gz")
     with gzip.open(path, "rt", encoding="utf-8", newline="") as file:

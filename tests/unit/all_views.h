@@ -97,7 +97,7 @@ static inline int all_views_export(struct all_views *v, struct err *err)
 	int rc = output_script(v->out, v->profile, v->samples, &filter, UINT32_MAX, err);
 
 	for (const struct export_format *f = export_formats; f->name && !rc; f++)
-		rc = f->write(v->out, &options, err);
+		rc = f->write ? f->write(v->out, &options, err) : 0;
 	return rc;
 }
 

@@ -72,8 +72,9 @@ def future(folder):
 def record_future(folder, copy, python, content):
     with open(copy, "wb") as file:
         file.write(content)
+    # Not for pyperf itself, which may have been built with a sanitizer.
     return live.Recording(
-        [python, judge.EDGES, 1], "-e", "cpu-clock", "-F", judge.RATE, env={"LD_PRELOAD": copy},
+        ["env", f"LD_PRELOAD={copy}", python, judge.EDGES, 1], "-e", "cpu-clock", "-F", judge.RATE,
     )
 
 
@@ -112,7 +113,7 @@ ALIKE = {(3, 8): (3, 9), (3, 9): (3, 8)}
 def record_as(folder, version, python, library):
     """With that library under a version's name, which is all that tells it before 3.11."""
     copy = shutil.copy(library, f"{folder}/libpython3.{version[1]}.so.1.0")
-    return live.Recording([python, judge.EDGES, 1], "-e", "cpu-clock", "-F", 999, env={"LD_PRELOAD": copy})
+    return live.Recording(["env", f"LD_PRELOAD={copy}", python, judge.EDGES, 1], "-e", "cpu-clock", "-F", 999)
 
 
 @live.test

@@ -549,6 +549,10 @@ static __always_inline __u64 copy_stack(struct stack_copy *copy, __u64 sp, __u64
 	barrier_var(first);
 	if (first > len)
 		first = len;
+	/* Kernels before 6.8 learn no bound where two registers are compared. */
+	barrier_var(first);
+	if (first > PY_STACK_BYTES_MAX)
+		first = PY_STACK_BYTES_MAX;
 	return bpf_probe_read_user(copy->bytes, first, (void *)sp) ? 0 : first;
 }
 

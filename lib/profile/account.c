@@ -297,6 +297,10 @@ static double estimate_total(const struct account *account, const struct profile
 {
 	double total = (double)event->period_total + event->missed;
 
+	/* An event that is throttled does not count, though its time goes on. */
+	if (event->exact && event->running_ns > event->throttled_ns)
+		return event->exact_total * (double)event->running_ns /
+		       (double)(event->running_ns - event->throttled_ns);
 	if (event->exact)
 		return event->exact_total;
 	/* Reads are differences: what lost samples stand for is in the next one's. */

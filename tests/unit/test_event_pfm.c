@@ -17,7 +17,9 @@
 /*
  * Names of libpfm4, each in a process that pretends to be the model. Codes are those of the
  * vendors' tables: Intel's perfmon event lists (EventCode, UMask, CounterMask at bits 0, 8, 24),
- * AMD's processor programming references, Arm's architecture manual.
+ * AMD's processor programming references, Arm's architecture manual; and of the tables by which the
+ * kernel makes its generic events of them (intel_perfmon_event_map, amd_zen1_perfmon_event_map,
+ * armv8_pmuv3_perf_map), so that both names count the same.
  */
 static const struct {
 	const char *model, *text;
@@ -44,6 +46,29 @@ static const struct {
 	{"amd64_fam19h_zen3", "amd64_fam19h_zen3::CYCLES_NOT_IN_HALT", 0, 0x76, 0, false, 0},
 	{"amd64_fam19h_zen3", "RETIRED_BRANCH_INSTRUCTIONS:u", 0, 0xc2, 0, true, 0},
 	{"amd64_fam19h_zen3", "RETIRED_BRANCH_INSTRUCTIONS_MISPREDICTED", 0, 0xc3, 0, false, 0},
+	/* cycles, instructions, cache-references, cache-misses, branches, branch-misses */
+	{"hsw", "hsw::UNHALTED_CORE_CYCLES", 0, 0x003c, 0, false, 0},
+	{"hsw", "hsw::INST_RETIRED:ANY_P", 0, 0x00c0, 0, false, 0},
+	{"hsw", "hsw::LONGEST_LAT_CACHE:REFERENCE", 0, 0x4f2e, 0, false, 0},
+	{"hsw", "hsw::LONGEST_LAT_CACHE:MISS", 0, 0x412e, 0, false, 0},
+	{"hsw", "hsw::BR_INST_RETIRED:ALL_BRANCHES", 0, 0x00c4, 0, false, 0},
+	{"hsw", "hsw::BR_MISP_RETIRED:ALL_BRANCHES", 0, 0x00c5, 0, false, 0},
+	{"icl", "icl::UNHALTED_CORE_CYCLES", 0, 0x003c, 0, false, 0},
+	{"icl", "icl::INST_RETIRED:ANY_P", 0, 0x00c0, 0, false, 0},
+	{"icl", "icl::LONGEST_LAT_CACHE:MISS", 0, 0x412e, 0, false, 0},
+	{"icl", "icl::BR_INST_RETIRED:ALL_BRANCHES", 0, 0x00c4, 0, false, 0},
+	{"spr", "spr::INST_RETIRED:ANY_P", 0, 0x00c0, 0, false, 0},
+	{"spr", "spr::LONGEST_LAT_CACHE:MISS", 0, 0x412e, 0, false, 0},
+	{"spr", "spr::BR_MISP_RETIRED:ALL_BRANCHES", 0, 0x00c5, 0, false, 0},
+	{"amd64_fam17h_zen2", "CYCLES_NOT_IN_HALT", 0, 0x76, 0, false, 0},
+	{"amd64_fam17h_zen2", "RETIRED_INSTRUCTIONS", 0, 0xc0, 0, false, 0},
+	{"amd64_fam17h_zen2", "RETIRED_BRANCH_INSTRUCTIONS", 0, 0xc2, 0, false, 0},
+	{"amd64_fam19h_zen4", "RETIRED_INSTRUCTIONS", 0, 0xc0, 0, false, 0},
+	{"amd64_fam19h_zen4", "RETIRED_BRANCH_INSTRUCTIONS_MISPREDICTED", 0, 0xc3, 0, false, 0},
+	{"arm_n1", "arm_n1::L1D_CACHE", 0, 0x04, 0, false, 0},
+	{"arm_ac72", "arm_ac72::CPU_CYCLES", 0, 0x11, 0, false, 0},
+	{"arm_ac72", "arm_ac72::INST_RETIRED", 0, 0x08, 0, false, 0},
+	{"arm_ac72", "arm_ac72::L1D_CACHE_REFILL", 0, 0x03, 0, false, 0},
 	{"arm_n1", "arm_n1::CPU_CYCLES", 0, 0x11, 0, false, 0},
 	{"arm_n1", "arm_n1::INST_RETIRED", 0, 0x08, 0, false, 0},
 	{"arm_n1", "arm_n1::L1D_CACHE_REFILL:u", 0, 0x03, 0, true, 0},

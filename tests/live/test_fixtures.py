@@ -5,16 +5,12 @@ The broken ones are read as far as they are sound, and the loss is said. Recordi
 refuses have no count here; pyperf must read them and find something.
 """
 import json
-import os
 import pathlib
-import re
 import shutil
-import subprocess
 
 import live
 from live import check
-
-FOLDER = pathlib.Path(os.environ.get("PYPERF_FIXTURES") or live.TOP / "../shared/fixtures", "perf-data")
+from perf_reports import FOLDER, our_objects, perf_objects
 
 COUNTS = {
     "perf.data.branch-4.14": {"cycles": 13},
@@ -128,56 +124,6 @@ def cut_short_anywhere():
 
 # perf makes samples of its own from a hardware trace.
 TRACED = {"cbr", "psb", "pwr"}
-
-
-def object_name(name):
-    """One for the kernel; perf does not know addresses of kernels that recorded no map."""
-    return "[kernel]" if name in ("[kernel.kallsyms]", "[unknown]") else name
-
-
-def event_name(name):
-    """Where the file has no name perf says also that the host alone was counted."""
-    return re.sub(r":([a-zGI]*)H$", r":\1", name).rstrip(":")
-
-
-def perf_objects(path):
-    """{event: ({object: [samples, period]}, period of the event)} of perf report."""
-    ran = subprocess.run(
-        ["perf", "report", "-i", path, "--stdio", "--no-children", "--no-branch-stack", "--no-group", "--percent-limit", "0", "--sort", "dso",
-         "-F", "sample,period,dso", "-t", "|"],
-        capture_output=True, text=True, errors="replace", stdin=subprocess.DEVNULL,
-    )
-    events, event = {}, None
-    for line in ran.stdout.splitlines():
-        if match := re.match(r"# Samples: .* of events? '(.*)'", line):
-            event = event_name(match[1])
-            events[event] = ({}, 0)
-        elif match := re.match(r"# Event count \(approx\.\): (\d+)", line):
-            events[event] = (events[event][0], int(match[1]))
-        elif event and (match := re.match(r"\s*(\d+)\s*\|\s*(\d+)\s*\|(.*)", line)):
-            have = events[event][0].setdefault(object_name(match[3].strip()), [0, 0])
-            have[0] += int(match[1])
-            have[1] += int(match[2])
-    return {name: objects for name, objects in events.items() if objects[0]}
-
-
-def our_objects(path):
-    ran = live.pyperf("report", "--json", "--sort", "dso", "-i", path)
-    check(ran.returncode == 0, path, ran.stderr)
-    report = json.loads(ran.stdout)
-    events = {}
-    for event in report["events"]:
-        if not event["samples"]:
-            continue
-        objects = {}
-        for row in report["groups"]:
-            figures = row["events"].get(event["name"])
-            if figures and figures["self_samples"]:
-                have = objects.setdefault(object_name(row["dso"]), [0, 0])
-                have[0] += figures["self_samples"]
-                have[1] += round(figures["self"] * event["period_total"])
-        events[event["name"]] = (objects, event["period_total"])
-    return events
 
 
 @live.test

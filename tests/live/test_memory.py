@@ -9,7 +9,7 @@ import subprocess
 
 import live
 from live import check
-from test_fixtures import FOLDER
+from perf_reports import FOLDER
 
 MIB = 1 << 20
 

@@ -7,6 +7,7 @@ import subprocess
 
 import live
 from live import check
+from perf_reports import our_objects, perf_objects
 
 BUSY = "x = 1\nfor i in range(6000000): x = x * 3 & 1023\nimport os\nfor i in range(20000): os.getppid()"
 
@@ -111,6 +112,73 @@ def reads_what_perf_records():
         ours = {event["name"]: event["samples"] for event in live.json.loads(ran.stdout)["events"]}
         check(ours == perf_stats(path), ours, "but perf:", perf_stats(path))
         return ours
+
+
+GROUP = "{cpu-clock,page-faults,task-clock}:S"
+TOUCHES = "for _ in range(20):\n    x = [bytearray(5000) for _ in range(2000)]\n    sum(range(200000))"
+
+
+def same_objects(path):
+    """Event by event: samples, period in all, and each object's part of both."""
+    theirs, ours = perf_objects(path), our_objects(path)
+    theirs.pop("python-frames", None)
+    check(set(ours) == set(theirs), "events", set(ours), "but perf's are", set(theirs))
+    for event, (objects, period) in theirs.items():
+        check(ours[event][1] == period, event, "has the period", ours[event][1], "but perf's is", period)
+        samples = [sum(part[0] for part in parts.values()) for parts in (ours[event][0], objects)]
+        check(samples[0] == samples[1], event, "has", samples[0], "samples, but perf's has", samples[1])
+    return ours, theirs
+
+
+@live.test
+def groups_that_are_read_agree():
+    """What was counted along with a leader: perf makes the same differences of our reads."""
+    need_perf()
+    recording = live.Recording([live.any_python(), "-c", TOUCHES], "-e", GROUP, "-F", 1999)
+    ours, _ = same_objects(recording.path)
+    check(len(ours) == 3 and ours["page-faults"][1] > 100, "events are", ours)
+    return {event: period for event, (_, period) in ours.items()}
+
+
+@live.test
+def groups_that_perf_reads_agree():
+    need_perf()
+    with live.scratch_folder() as folder:
+        path = f"{folder}/perf.data"
+        perf("record", "-q", "-e", GROUP, "-F", "1999", "-o", path, "--", live.any_python(), "-c", TOUCHES)
+        ours, theirs = same_objects(path)
+        check(len(ours) == 3 and ours["page-faults"][1] > 100, "events are", ours)
+        for event, (objects, _) in theirs.items():
+            for name, part in objects.items():
+                if name != "[kernel]":
+                    check(ours[event][0].get(name) == part, event, name, "has", ours[event][0].get(name), "not", part)
+
+
+@live.test
+def symbols_have_perfs_shares():
+    """Function by function of a program with symbols, for two events that are sampled each on its own."""
+    need_perf()
+    program = live.BUILD / "tests/workloads/shares"
+    if not program.exists():
+        raise live.Skip("tests/workloads/shares is not built (make workloads)")
+    recording = live.Recording([program, 30000], "-e", "cpu-clock,task-clock", "-F", 1999, "--python=off")
+    report = recording.report()
+    text = perf("report", "-i", recording.path, "--stdio", "--no-children", "--no-group", "--percent-limit", "0",
+                "--sort", "dso,sym", "-F", "sample,dso,sym", "-t", "|")
+    theirs, event = collections.Counter(), None
+    for line in text.splitlines():
+        if match := re.match(r"# Samples: .* of events? '(.*)'", line):
+            event = match[1]
+        elif match := re.match(r"\s*(\d+)\s*\|\s*shares\s*\|\[\.\] (\S+)\s*$", line):
+            theirs[event, match[2]] += int(match[1])
+    ours = collections.Counter()
+    for function in report["functions"]:
+        if function["file"] == str(program):
+            for event, figures in function["events"].items():
+                ours[event, function["name"]] += figures["self_samples"]
+    check(sum(theirs.values()) > 50, "perf sees", theirs)
+    check(+ours == theirs, "functions have", +ours, "but perf's have", theirs)
+    return dict(theirs)
 
 
 if __name__ == "__main__":

@@ -60,7 +60,8 @@ void annotate_head(FILE *out, const struct annotate *annotate, const struct name
 	}
 	strbuf_char(&text, '\n');
 	for (uint32_t e = 0; row && e < annotate->functions->events; e++)
-		if (names_event_has_columns(names, e) && row->counts[e].total_samples)
+		if (names_event_has_columns(names, e, annotate->event) &&
+		    row->counts[e].total_samples)
 			add_event(annotate, names, row, e, &text);
 	fputs(strbuf_text(&text), out);
 	strbuf_fini(&text);

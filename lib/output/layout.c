@@ -120,11 +120,11 @@ int layout_init(struct layout *layout, const struct profile *profile, const stru
 	if (!layout->groups)
 		return err_nomem(err);
 	for (uint32_t e = 0; e < count; e++)
-		with_samples += names_event_has_columns(names, e);
+		with_samples += names_event_has_columns(names, e, choice->ranked);
 	for (uint32_t e = 0; e < count && !rc; e++) {
 		struct strbuf name = {0};
 
-		if (!names_event_has_columns(names, e))
+		if (!names_event_has_columns(names, e, choice->ranked))
 			continue;
 		if (with_samples > 1) {
 			names_add_event(names, e, &name);

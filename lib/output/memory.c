@@ -152,7 +152,7 @@ static void put_figure(const struct memory_figure *figure, const struct memuse_r
 		strbuf_printf(cell, "%.3f MiB", value / MIB);
 		break;
 	case MEMORY_COUNT:
-		text_count(text, sizeof(text), (uint64_t)value);
+		text_count(text, sizeof(text), value < 0x1p64 ? (uint64_t)value : UINT64_MAX);
 		strbuf_str(cell, text);
 		break;
 	case MEMORY_PART:

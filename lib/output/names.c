@@ -200,10 +200,11 @@ bool names_event_has_samples(const struct names *names, uint32_t event)
 	return e->sampled && e->samples;
 }
 
-bool names_event_has_columns(const struct names *names, uint32_t event)
+bool names_event_has_columns(const struct names *names, uint32_t event, uint32_t ranked)
 {
 	return names_event_has_samples(names, event) &&
-	       !profile_event_counted(profile_event(names->profile, event), event);
+	       (event == ranked ||
+		!profile_event_counted(profile_event(names->profile, event), event));
 }
 
 void names_add_text(struct strbuf *out, const char *text)

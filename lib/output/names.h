@@ -20,8 +20,8 @@ void names_free(struct names *names);
 
 const char *names_event(const struct names *names, uint32_t event); /* raw: escape it */
 bool names_event_has_samples(const struct names *names, uint32_t event);
-/* Events without samples of their own get no columns in text. */
-bool names_event_has_columns(const struct names *names, uint32_t event);
+/* Events without samples of their own get no columns in text, but for the one that ranks. */
+bool names_event_has_columns(const struct names *names, uint32_t event, uint32_t ranked);
 void names_add_event(const struct names *names, uint32_t event, struct strbuf *out);
 /* Is the function code without a symbol ("[libfoo.so]", "0x12af [libfoo.so]")? */
 bool names_is_unnamed(const struct names *names, uint32_t function);

@@ -1,13 +1,28 @@
 #include "profile/account.h"
 
 #include "base/bytes.h"
+#include "profile/metric.h"
 #include "profile/store.h"
 
+#include <stdio.h>
 #include <string.h>
+
+#define GAP_MAX 1.1 /* of a longer time that was throttled too little is left to scale up */
+
+/* "6.12.3-amd64": since 6.16 throttling stops a group as a whole (linux kernel/events/core.c,
+ * perf_event_throttle_group()). */
+static bool throttles_alone(const char *release)
+{
+	int major = 0, minor = 0;
+
+	return release && sscanf(release, "%d.%d", &major, &minor) == 2 &&
+	       (major < 6 || (major == 6 && minor < 16));
+}
 
 void account_init(struct account *account, struct profile *profile, struct data_file *file)
 {
 	*account = (struct account){.profile = profile, .file = file};
+	account->throttles_alone = throttles_alone(data_info(file)->os_release);
 	reads_init(&account->reads);
 }
 
@@ -78,12 +93,13 @@ int account_throttle(struct account *account, const struct perf_event_header *re
 		profiled->throttled++;
 		if (!recent->throttled_at)
 			recent->throttled_at = time;
-		recent->spoilt = true;
 	} else if (recent->throttled_at && time > recent->throttled_at) {
 		uint64_t duration = time - recent->throttled_at;
 
 		profiled->throttled_ns += duration;
-		profiled->missed += rate_of(recent) * (double)duration;
+		recent->throttled_ns += duration;
+		if (!(profiled->attr.sample_type & PERF_SAMPLE_READ))
+			profiled->missed += rate_of(recent) * (double)duration;
 		recent->throttled_at = 0;
 	}
 	return 0;
@@ -120,6 +136,9 @@ static int member_of(struct account *account, struct account_group *group, uint6
 	if (!first)
 		return -1;
 	group->members[group->count] = (uint32_t)event;
+	group->plays[group->count] = metric_role_of(account->profile->events.items[event].name,
+						    &account->profile->events.items[event].attr) !=
+				     ROLE_NONE;
 	return (int)group->count++;
 }
 
@@ -162,9 +181,20 @@ static void add_block(union account_word *block, const uint64_t *counts, unsigne
 	}
 }
 
+/* By how much counts are to be scaled up that stood still for a part of the time; 0: too long. */
+static double gap_factor(const struct account_recent *recent, const struct read_counts *read)
+{
+	double ran = (double)read->ran, still = (double)recent->throttled_ns;
+
+	if (!recent->throttled_ns || !read->ran)
+		return 1;
+	return ran > GAP_MAX * still ? ran / (ran - still) : 0;
+}
+
 /* A read that is good: *own is what it says of the sampled event itself. */
 static int take_counts(struct account *account, uint32_t cell, uint32_t event,
-		       const struct read_counts *read, bool spoilt, uint64_t *own, struct err *err)
+		       const struct read_counts *read, double factor, uint64_t *own,
+		       struct err *err)
 {
 	struct account_group *group;
 	uint64_t counts[READ_VALUES_MAX] = {0};
@@ -187,14 +217,12 @@ static int take_counts(struct account *account, uint32_t cell, uint32_t event,
 		profiled->running_ns += read->running;
 		if (first && !profiled->group)
 			profiled->group = event + 1;
-		if (group->members[member] == event)
-			*own = read->values[i].count;
 		counts[member] = read->values[i].count;
-		if (spoilt)
-			profiled->missed += (double)counts[member];
+		if (group->members[member] == event || !account->throttles_alone)
+			counts[member] = (uint64_t)((double)counts[member] * factor + 0.5);
+		if (group->members[member] == event)
+			*own = counts[member];
 	}
-	if (spoilt)
-		return 0;
 	block = block_of(account, cell, group);
 	if (!block)
 		return err_nomem(err);
@@ -234,20 +262,21 @@ int account_sample(struct account *account, uint32_t cell_id, uint32_t event,
 	note_rate(recent, sample->id.time, period);
 	if (attr->sample_type & PERF_SAMPLE_READ) {
 		enum read_fate fate = reads_take(&account->reads, sample, attr, &read);
+		double factor = fate == READ_GOOD ? gap_factor(recent, &read) : 0;
 
 		if (fate == READ_NOMEM)
 			return err_nomem(err);
-		if (fate == READ_GOOD)
-			rc = take_counts(account, cell_id, event, &read, recent->spoilt, &own, err);
+		if (factor > 0)
+			rc = take_counts(account, cell_id, event, &read, factor, &own, err);
 		if (rc < 0)
 			return rc;
 		account->profile->summary.reads_idle += fate == READ_IDLE;
 		account->profile->summary.reads_dropped += fate == READ_BACKWARDS ||
 							   fate == READ_NONE;
-		account->profile->summary.reads_throttled += fate == READ_GOOD && recent->spoilt;
-		period = recent->spoilt ? 0 : own;
+		account->profile->summary.reads_throttled += fate == READ_GOOD && factor == 0;
+		recent->throttled_ns = 0;
+		period = own;
 	}
-	recent->spoilt = recent->throttled_at != 0;
 	sample->period = period;
 	cell = keyed_at(&account->profile->cells, cell_id);
 	cell->samples++;
@@ -271,7 +300,8 @@ static int spread(struct account *account, uint32_t cell_id, struct err *err)
 
 	for (unsigned int j = 0; j < group->count; j++) {
 		for (unsigned int i = 0; i < j; i++, product++)
-			if (!profile_add_product(account->profile, from.thread, from.stack,
+			if (group->plays[i] && group->plays[j] &&
+			    !profile_add_product(account->profile, from.thread, from.stack,
 						 group->members[i], group->members[j],
 						 product->product))
 				return err_nomem(err);

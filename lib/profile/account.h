@@ -23,9 +23,11 @@
  * Counts of a group lie in one block per cell of the event that was sampled, while samples come in;
  * account_finish() turns them into cells of their own.
  *
- * While an event is throttled it counts nothing. What it would have counted is estimated by its
- * rate in the samples just before; that, and records that were lost, goes into the event's
- * estimated total, as long as the recorder did not leave the exact one.
+ * While an event is throttled it counts nothing. What an event that is sampled on its own would
+ * have counted is estimated by its rate in the samples just before; that, and records that were
+ * lost, goes into the event's estimated total, as long as the recorder did not leave the exact one.
+ * Of a group that is read Linux before 6.16 stops the leader alone, later the whole group: what
+ * stood still for a part of the time since the last read is scaled up.
  */
 #define RECENT 8 /* samples that tell an event's rate */
 
@@ -33,11 +35,12 @@ struct account_recent {
 	uint64_t times[RECENT], periods[RECENT];
 	unsigned int count;
 	uint64_t throttled_at; /* 0: it is not */
-	bool spoilt;	       /* the next read spans a throttled time */
+	uint64_t throttled_ns; /* since the last read */
 };
 
 struct account_group {
 	uint32_t members[READ_VALUES_MAX]; /* events */
+	bool plays[READ_VALUES_MAX];	   /* has the member a role in metrics? */
 	unsigned int count;
 };
 
@@ -50,7 +53,8 @@ struct account {
 	struct profile *profile;
 	struct data_file *file;
 	struct reads reads;
-	uint64_t records; /* that came through the rings */
+	uint64_t records;     /* that came through the rings */
+	bool throttles_alone; /* the leader, not its group */
 	struct {
 		VEC_OF(struct account_group)
 	} groups; /* by the event that is sampled */

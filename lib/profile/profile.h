@@ -122,7 +122,7 @@ struct profile_summary {
 	uint64_t late;			/* out of time order */
 	uint64_t reads_dropped;		/* reads of groups that went backwards or make no sense */
 	uint64_t reads_idle;		/* or of a time in which the group had no counters */
-	uint64_t reads_throttled;	/* or of a time in which its leader was throttled */
+	uint64_t reads_throttled;	/* or of nearly no time, for the rest was throttled */
 	uint64_t replaced_objects;	/* files that are another build here than was recorded */
 	uint64_t first_time, last_time; /* ns */
 	const char *loss;		/* what a broken file lost; NULL */

@@ -73,7 +73,7 @@ enum read_fate reads_take(struct reads *reads, const struct record_sample *sampl
 	uint64_t value, id;
 
 	out->count = 0;
-	out->enabled = out->running = 0;
+	out->enabled = out->running = out->ran = 0;
 	if (!record_decode_read(sample, attr, &read))
 		return READ_NONE;
 	while (read.count && record_next_value(&read, &value, &id)) {
@@ -102,6 +102,7 @@ enum read_fate reads_take(struct reads *reads, const struct record_sample *sampl
 		return READ_NONE;
 	if (fate != READ_GOOD)
 		return fate;
+	out->ran = out->running;
 	if (by_thread || reads->unscaled || !(attr->read_format & PERF_FORMAT_TOTAL_TIME_RUNNING) ||
 	    !(attr->read_format & PERF_FORMAT_TOTAL_TIME_ENABLED))
 		out->enabled = out->running = 0;

@@ -29,8 +29,8 @@ struct read_counts {
 		uint64_t id, count;
 	} values[READ_VALUES_MAX];
 	unsigned int count;
-	uint64_t enabled,
-		running; /* ns since the stream's last read; 0 where reads have no times */
+	uint64_t enabled, running; /* ns since the last read; 0 where they are not to be used */
+	uint64_t ran;		   /* running, in any case */
 };
 
 enum read_fate {

@@ -78,7 +78,7 @@ struct recorder_options {
 	const struct event_list *events; /* probed before recorder_open(); borrowed while open */
 	uint64_t frequency;		 /* Hz; 0 when `period` is given */
 	uint64_t period;		 /* events per sample */
-	bool rate_given;		 /* by the user: then tracepoints are sampled at it, too */
+	bool rate_given;		 /* by the user: for tracepoints and page faults, too */
 	enum recorder_chain chain;
 	uint32_t stack_bytes; /* RECORDER_CHAIN_DWARF: of each sample's stack that are copied; 0: as
 				 many as it takes */

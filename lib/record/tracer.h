@@ -74,8 +74,9 @@ struct tracer_shared {
 	_Atomic uint64_t delay_ns;
 	/* How often was sampled of what was asked for, weighted by time: parts of 1024. */
 	_Atomic uint64_t rate_sum, rate_count;
-	_Atomic uint32_t rate; /* now */
-	_Atomic bool knocked;  /* the reader was woken, since the mailbox fills up */
+	_Atomic uint32_t rate;	      /* now */
+	_Atomic unsigned int knocked; /* a bool: the reader was woken, since the mailbox fills up
+					 (a word, for riscv64 exchanges no bytes) */
 };
 
 #define TRACER_RATE_ONE 1024u

@@ -38,7 +38,8 @@ class Boot:
         self.folder = tempfile.TemporaryDirectory(prefix="pyperf-guest-")
         test, self.out = pathlib.Path(self.folder.name, "test"), pathlib.Path(self.folder.name, "out")
         test.mkdir()
-        for path in (build / "pyperf", build / "tests/workloads/shares", TOP / "tests/workloads/shares.py"):
+        for path in (build / "pyperf", build / "tests/workloads/shares", TOP / "tests/workloads/shares.py",
+                     TOP / "tests/workloads/walks.py"):
             (test / path.name).symlink_to(path)
         (test / "run.sh").write_text("set -u\nPATH=/t:$PATH\n" + script)
         ran = subprocess.run(

@@ -134,6 +134,7 @@ struct drawn {
 	struct drawn_column {
 		const struct table_column *as;
 		size_t index, width;
+		bool used;
 	} * columns;
 	size_t count;
 };
@@ -147,13 +148,17 @@ static void measure(struct drawn *drawn, int limit)
 	for (size_t c = 0; c < n; c++) {
 		const char *heading = table->columns[c].heading;
 
-		drawn->columns[c] = (struct drawn_column){&table->columns[c], c,
-							  text_width(heading, strlen(heading))};
+		drawn->columns[c] = (struct drawn_column){
+			.as = &table->columns[c],
+			.index = c,
+			.width = text_width(heading, strlen(heading)),
+		};
 	}
 	for (size_t i = 0; i < table->cells.len; i++) {
 		const struct table_cell *cell = &table->cells.items[i];
 		size_t width = text_width(table->text.buf + cell->start, cell->len);
 
+		drawn->columns[i % n].used |= cell->len > 0;
 		if (i % n == n - 1 && !limit)
 			continue; /* nothing is aligned behind the last column */
 		if (width > ALIGN_MAX && !limit)
@@ -170,6 +175,16 @@ static size_t wanted(const struct drawn_column *column)
 	size_t want = as->want ? as->want : as->cut != TABLE_WHOLE ? CUT_MIN : column->width;
 
 	return as->gap + (want < column->width ? want : column->width);
+}
+
+static void drop_unused(struct drawn *drawn)
+{
+	size_t kept = 0;
+
+	for (size_t c = 0; c < drawn->count; c++)
+		if (drawn->columns[c].used || !drawn->columns[c].as->drop)
+			drawn->columns[kept++] = drawn->columns[c];
+	drawn->count = kept;
 }
 
 /* Drops columns until the others have what they want. */
@@ -328,6 +343,7 @@ int table_print(FILE *out, struct table *table, int width, struct err *err)
 		return err_nomem(err);
 	}
 	measure(&drawn, width);
+	drop_unused(&drawn);
 	drop(&drawn, width);
 	widen_groups(&drawn);
 	fit(&drawn, width);

@@ -169,7 +169,12 @@ bool metric_is_sure(const struct metric *metric, const struct estimate *figure)
 
 void metric_text(const struct metric *metric, double value, struct strbuf *out)
 {
-	strbuf_printf(out, "%.*f%s", (int)metric->decimals, value, metric->unit);
+	int decimals = (int)metric->decimals;
+
+	/* Rare events: one digit more, before nothing is left of the figure. */
+	if (value > 0 && value * pow(10, decimals) < 1)
+		decimals++;
+	strbuf_printf(out, "%.*f%s", decimals, value, metric->unit);
 }
 
 bool metric_error_shows(const struct metric *metric, const struct estimate *figure)

@@ -78,8 +78,11 @@ static const uint64_t *add_up(struct sums *sums, const struct sums_stream *sum_o
 static uint64_t *place_in(struct strbuf *record, const struct perf_event_header *header,
 			  const struct record_sample *sample)
 {
-	size_t offset = (size_t)(sample->read.at - (const unsigned char *)header);
+	const unsigned char *start = (const unsigned char *)header;
+	size_t offset = (size_t)(sample->read.at - start);
 
+	if (sample->read.at < start || sample->read.at > start + header->size)
+		return NULL; /* the sample was decoded from another record */
 	strbuf_reset(record);
 	strbuf_add(record, header, header->size);
 	return strbuf_failed(record) ? NULL : (uint64_t *)(void *)(record->buf + offset);

@@ -4,6 +4,7 @@ import guest
 from guest import Boot, check, event, shares
 
 ARCH = "riscv64"
+WALKS, COUNTS = 10, 11  # lines of walks.py
 
 
 def hardware():
@@ -21,6 +22,30 @@ pyperf report --json --percent-limit 0 -i /out/py.data >/out/py.json
     return f"three() has {three / (three + one):.1%} of {three + one}"
 
 
+def metrics():
+    """TLB misses land on the line that causes them; instructions are counted along, so lines have IPC and misses per
+    1,000 instructions."""
+    boot = Boot(ARCH, """
+echo 1 >/proc/sys/net/core/bpf_jit_enable
+pyperf record -q -e cycles,dTLB-load-misses -F 499 -o /out/w.data -- python3 walks.py 60 || exit
+pyperf annotate -i /out/w.data hot || exit
+pyperf annotate -i /out/w.data hot --json >/out/w.json
+""")
+    report = boot.report("w.json")
+    check(event(report, "instructions").get("counted_with") == "cycles", report["events"])
+    lines = {row["line"]: row for row in report["lines"] if row["function"] == "hot"}
+    walking, counting = lines[WALKS], lines[COUNTS]
+    misses = [row["events"].get("dTLB-load-misses", {}).get("self_samples", 0) for row in (walking, counting)]
+    check(misses[0] > 100 and misses[0] > 10 * misses[1], "misses on the two lines:", misses, boot.text)
+    for row in (walking, counting):
+        # The virtual machine counts about as many instructions as cycles.
+        check(0.7 < row["metrics"]["ipc"]["value"] < 1.4, row)
+    rates = [row["metrics"]["tlb-mpki"]["value"] for row in (walking, counting)]
+    check(walking["metrics"]["tlb-mpki"]["low"] > rates[1], "misses per 1,000 instructions:", rates, walking, counting)
+    check("IPC" in boot.text and "tlbMPKI" in boot.text, boot.text)
+    return f"{misses[0]} of {sum(misses)} misses, {rates[0]:.2f} and {rates[1]:.3f} per 1,000 instructions"
+
+
 def interpreted():
     """A kernel that does not compile BPF walks all the same."""
     boot = Boot(ARCH, """
@@ -33,4 +58,4 @@ pyperf report --json --percent-limit 0 -i /out/py.data >/out/py.json
     check(three + one > 8 and guest.within(three, three + one, 0.75, 0.999), "three() has", three, "of", three + one)
 
 
-guest.run_all(ARCH, [hardware, interpreted])
+guest.run_all(ARCH, [hardware, metrics, interpreted])

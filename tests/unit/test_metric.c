@@ -216,7 +216,9 @@ static void texts(void **state)
 	metric_error_text(metric_find("ipc", 3), &e, &out);
 	strbuf_char(&out, ' ');
 	metric_text(metric_find("br-miss", 7), 4.26, &out);
-	assert_string_equal(strbuf_text(&out), "0.41 0.04 4.3%");
+	strbuf_char(&out, ' ');
+	metric_text(metric_find("mpki", 4), 0.032, &out);
+	assert_string_equal(strbuf_text(&out), "0.41 0.04 4.3% 0.03");
 	strbuf_fini(&out);
 	assert_null(metric_find("ip", 2));
 	assert_null(metric_find("nonsense", 8));

@@ -15,7 +15,7 @@ def hot(pages, order, rounds):
 def main(rounds):
     pages = bytearray(PAGES * 4096)
     # Each access in another page than the one before.
-    order = [(i * 1031 % PAGES) * 4096 + i % 4096 for i in range(PAGES)]
+    order = [(i * 10007 % PAGES) * 4096 + i % 4096 for i in range(PAGES)]
     hot(pages, order, rounds)
 
 

@@ -519,8 +519,8 @@ static __always_inline void send_frames(struct run *run)
 
 /*
  * As many of the bytes as are in memory; usually all are. Else the pages that are, from the first
- * on, are counted, without a branch, since the verifier would follow each to the end of the
- * program.
+ * on, are counted, up to one that is absent: behind a guard another stack may lie. There is no
+ * branch, since the verifier would follow each to the end of the program.
  */
 static __always_inline __u64 copy_stack(struct stack_copy *copy, __u64 sp, __u64 len)
 {
@@ -532,8 +532,6 @@ static __always_inline __u64 copy_stack(struct stack_copy *copy, __u64 sp, __u64
 		len = PY_STACK_BYTES_MAX;
 	if (!bpf_probe_read_user(copy->bytes, len, (void *)sp))
 		return len;
-		/* Behind a guard page another stack may lie: what counts ends at the first that is
-		 * absent. */
 #pragma unroll
 	for (__u32 page = 0; page < STACK_PAGES - 1; page++) {
 		__u64 offset = first + page * STACK_PAGE;
@@ -558,9 +556,8 @@ static __always_inline __u64 copy_stack(struct stack_copy *copy, __u64 sp, __u64
 
 /*
  * The stack from its top to its base, where the recorder has found that or the thread is the first
- * one, whose base exec has laid down; else so many bytes. perf's
- * own copy (PERF_SAMPLE_STACK_USER) has one size for all: too long for most stacks and too short
- * for the others.
+ * one, whose base exec has laid down; else so many bytes. perf's own copy (PERF_SAMPLE_STACK_USER)
+ * has one size for all: too long for most stacks and too short for the others.
  */
 static __always_inline void send_stack(void *ctx, struct task_struct *task)
 {

@@ -196,10 +196,10 @@ static int put_json(const struct doctor *doctor)
 		rc |= json_array_append_new(pythons, python_value(&doctor->pythons.items[i]));
 	root = json_pack("{s:i, s:s, s:b, s:s, s:{s:s, s:i, s:i, s:o, s:b, s:b}, s:o, s:i, s:o}",
 			 "version", 1, "pyperf", PYPERF_VERSION, "python_lines", doctor->works,
-			 "engine", engine_name(doctor->engine), "machine", "kernel",
-			 doctor->kernel, "cpus", doctor->cpus, "uid", (int)doctor->privilege.euid,
-			 "container", text_value(doctor_place_name(doctor->privilege.place)),
-			 "pid_namespace", doctor->privilege.pid_namespace != 0, "user_namespace",
+			 "engine", engine_name(doctor->engine), "machine", "kernel", doctor->kernel,
+			 "cpus", doctor->cpus, "uid", (int)doctor->privilege.euid, "container",
+			 text_value(doctor_place_name(doctor->privilege.place)), "pid_namespace",
+			 doctor->privilege.pid_namespace != 0, "user_namespace",
 			 doctor->privilege.user_namespace, "checks", checks, "hidden_processes",
 			 (int)doctor->hidden_processes, "pythons", pythons);
 	if (!root || rc || json_dumpf(root, stdout, JSON_INDENT(1)) < 0)

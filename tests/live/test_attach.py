@@ -57,6 +57,13 @@ def functions(report):
     return {f["qualname"]: f["events"][event]["total_samples"] for f in report["functions"] if f["kind"] == "python"}
 
 
+def wait_for(condition):
+    end = time.monotonic() + 60
+    while not condition():
+        check(time.monotonic() < end, "it took too long")
+        time.sleep(0.02)
+
+
 @live.test_each_python
 def shares(python):
     """Threads made before and after attaching have their share, on every sample a line."""
@@ -64,9 +71,11 @@ def shares(python):
     def record():
         with Program(python, PROGRAM, 2) as program:
             recording = Running("-p", program.pid, "-F", "4999")
-            time.sleep(0.5)
+            # By its own time, however busy the machine is.
+            begin = program.cpu_time()
+            wait_for(lambda: program.cpu_time() > begin + 0.5)
             program.tell("late")
-            time.sleep(2)
+            wait_for(lambda: program.cpu_time() > begin + 2)
             recording.end()
             return recording.report(), program.end()
 
@@ -110,13 +119,6 @@ def run_times(pid):
         except (FileNotFoundError, ProcessLookupError):
             pass
     return times
-
-
-def wait_for(condition):
-    end = time.monotonic() + 60
-    while not condition():
-        check(time.monotonic() < end, "it took too long")
-        time.sleep(0.02)
 
 
 @live.test_each_python

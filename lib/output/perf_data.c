@@ -238,6 +238,7 @@ static int put_kernel(struct perf_data *p, struct err *err)
 	while ((rc = data_next(file, &record, err)) > 0) {
 		struct record_mmap map;
 
+		data_discard(file, record.position);
 		if ((record.header->type != PERF_RECORD_MMAP &&
 		     record.header->type != PERF_RECORD_MMAP2) ||
 		    (record.header->misc & PERF_RECORD_MISC_CPUMODE_MASK) !=

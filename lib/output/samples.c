@@ -1,5 +1,6 @@
 #include "output/samples.h"
 
+#include "base/vec.h"
 #include "profile/match.h"
 
 #include <errno.h>
@@ -7,10 +8,17 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
+/* So many are kept in memory before there is a file. */
+#define FEW (1u << 15)
+
 struct samples {
-	FILE *file;
+	struct {
+		VEC_OF(struct sample)
+	} few;
+	FILE *file; /* NULL: the few are all */
 	size_t count;
-	struct sample *all; /* mapped when the first walk begins */
+	struct sample *mapped;	  /* the file, from the first walk on */
+	const struct sample *all; /* since then */
 };
 
 struct samples *samples_new(void)
@@ -22,10 +30,11 @@ void samples_free(struct samples *samples)
 {
 	if (!samples)
 		return;
-	if (samples->all)
-		munmap(samples->all, samples->count * sizeof(*samples->all));
+	if (samples->mapped)
+		munmap(samples->mapped, samples->count * sizeof(*samples->mapped));
 	if (samples->file)
 		fclose(samples->file);
+	vec_fini(&samples->few);
 	free(samples);
 }
 
@@ -49,10 +58,21 @@ int samples_keep(const struct profile_sample *in, void *ctx, struct err *err)
 		.event = in->event,
 	};
 
+	if (samples->count < FEW) {
+		struct sample *sample = vec_push(&samples->few);
+
+		if (!sample)
+			return err_nomem(err);
+		*sample = kept;
+		samples->count++;
+		return 0;
+	}
 	if (!samples->file) {
 		samples->file = tmpfile();
-		if (!samples->file)
+		if (!samples->file || fwrite(samples->few.items, sizeof(kept), samples->few.len,
+					     samples->file) != samples->few.len)
 			return failed(errno, err);
+		vec_fini(&samples->few);
 	}
 	if (fwrite(&kept, sizeof(kept), 1, samples->file) != 1)
 		return failed(errno, err);
@@ -66,13 +86,17 @@ static int map_all(struct samples *samples, struct err *err)
 
 	if (samples->all || !samples->count)
 		return 0;
+	if (!samples->file) {
+		samples->all = samples->few.items;
+		return 0;
+	}
 	if (fflush(samples->file))
 		return failed(errno, err);
 	all = mmap(NULL, samples->count * sizeof(*samples->all), PROT_READ, MAP_SHARED,
 		   fileno(samples->file), 0);
 	if (all == MAP_FAILED)
 		return failed(errno, err);
-	samples->all = all;
+	samples->all = samples->mapped = all;
 	return 0;
 }
 

@@ -1,5 +1,6 @@
 #include "cmd/session.h"
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "record/target.h"
 
@@ -105,14 +106,6 @@ int session_target(const struct command *command, bool is_given, struct recorder
 	return ret ? command_fail(&err) : 0;
 }
 
-static uint64_t now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
-}
-
 int session_open(struct session *session, pid_t pid, struct err *err)
 {
 	static const int taken[] = {SIGCHLD, SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGALRM};
@@ -171,7 +164,7 @@ static void on_signal(struct session *session, const struct signalfd_siginfo *in
 	}
 	session->told = true;
 	if (sig == SIGTERM || sig == SIGHUP || sig == SIGALRM) {
-		session->give_up_ns = now_ns() + TERM_GRACE_MS * 1000000ull;
+		session->give_up_ns = clock_now_ns() + TERM_GRACE_MS * 1000000ull;
 		kill(session->pid, sig == SIGALRM ? SIGTERM : sig);
 		return;
 	}
@@ -196,7 +189,7 @@ bool session_wake(struct session *session)
 	if (!session->ended &&
 	    wait4(session->pid, &session->wait_status, WNOHANG, &session->usage) == session->pid)
 		session->ended = true;
-	return session->ended || (session->give_up_ns && now_ns() >= session->give_up_ns);
+	return session->ended || (session->give_up_ns && clock_now_ns() >= session->give_up_ns);
 }
 
 void session_wait(struct session *session)

@@ -19,6 +19,7 @@
  */
 #include "record/attach.h"
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "record/target.h"
 
@@ -36,14 +37,6 @@ struct attached {
 	size_t place;		/* of its events, where they were opened in doubt, */
 	bool in_doubt;
 };
-
-static uint64_t now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
-}
 
 static struct attached *find(const struct attach *attach, uint32_t tid)
 {
@@ -82,7 +75,7 @@ static int open_task(struct attach *attach, pid_t pid, pid_t tid, bool in_doubt,
 	attached = add(attach, (uint32_t)tid, err);
 	if (!attached)
 		return ERR_NOMEM;
-	attached->opened_ns = now_ns();
+	attached->opened_ns = clock_now_ns();
 	attached->place = place;
 	attached->in_doubt = in_doubt;
 	*opened = true;
@@ -230,7 +223,7 @@ static int open_running(struct attach *attach, struct err *err)
 		any |= opened;
 	}
 	if (!attach->channels->options->no_inherit)
-		attach->settled_ns = now_ns() + CLONE_MAX_NS;
+		attach->settled_ns = clock_now_ns() + CLONE_MAX_NS;
 	return ret || any ? ret : err_set(err, ERR_NOT_FOUND, "what was to be recorded has ended");
 }
 

@@ -1,5 +1,6 @@
 #include "record/pythons.h"
 
+#include "base/clock.h"
 #include "base/intern.h"
 #include "base/log.h"
 #include "base/map.h"
@@ -292,14 +293,6 @@ void pythons_closed(struct pythons *pythons, pid_t pid)
 		 privilege_remedy(need, privilege.place));
 }
 
-static uint64_t now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
-}
-
 static void look(struct pythons *pythons, struct tracked *tracked)
 {
 	struct runtime_info info = {.micro = -1};
@@ -332,7 +325,7 @@ static void look(struct pythons *pythons, struct tracked *tracked)
 	if (pythons->engine &&
 	    pythons->ops->add_process(pythons->engine, tracked->pid, &tracked->process, &err) < 0)
 		log_warn("process %d has no Python frames: %s", (int)tracked->pid, err.text);
-	tracked->walked_ns = now_ns();
+	tracked->walked_ns = clock_now_ns();
 }
 
 void pythons_mmap(struct pythons *pythons, pid_t pid, const char *path, bool anonymous_code,

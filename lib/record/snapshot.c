@@ -1,6 +1,7 @@
 #include "record/snapshot.h"
 
 #include "arch/arch.h"
+#include "base/clock.h"
 #include "base/io.h"
 #include "base/strbuf.h"
 #include "data/writer.h"
@@ -68,14 +69,6 @@ struct taking {
 		VEC_OF(struct held *)
 	} held;
 };
-
-static uint64_t now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
-}
 
 /* The three events that all recordings have; the first one is not counted here. */
 static int open_writer(struct taking *taking, const char *path, struct err *err)
@@ -313,7 +306,7 @@ static void sample_record(struct strbuf *out, const struct record_id *id, uint64
 static int write_thread(struct taking *taking, const struct held *held, struct err *err)
 {
 	const struct snapshot_thread *thread = &taking->snapshot->threads.items[held->thread];
-	struct record_id id = {.pid = thread->pid, .tid = thread->tid, .time = now_ns()};
+	struct record_id id = {.pid = thread->pid, .tid = thread->tid, .time = clock_now_ns()};
 	struct record_sample sample = {
 		.id = id,
 		.regs_user = held->regs,
@@ -414,7 +407,7 @@ static void hold_and_read(struct taking *taking, struct snapshot_process *found,
 {
 	struct memory_process live;
 	struct memory memory;
-	uint64_t begin = now_ns();
+	uint64_t begin = clock_now_ns();
 
 	memory_process_init(&live, (pid_t)found->pid);
 	memory = memory_of_process(&live);
@@ -425,7 +418,7 @@ static void hold_and_read(struct taking *taking, struct snapshot_process *found,
 		read_python(taking, process, &memory);
 	release_all(taking);
 	memory_process_fini(&live);
-	found->held_ns = now_ns() - begin;
+	found->held_ns = clock_now_ns() - begin;
 }
 
 static int take_process(struct taking *taking, pid_t pid, struct err *err)

@@ -1,5 +1,6 @@
 #include "record/engine.h"
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "record/stops.h"
 #include "record/tracer.h"
@@ -40,14 +41,6 @@ struct engine {
 	int socket;
 	bool gone; /* nothing more comes */
 };
-
-static uint64_t now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
-}
 
 static int stop_open(struct engine **out, const struct recorder_target *target, struct err *err)
 {
@@ -279,7 +272,7 @@ static enum engine_frames give_up(struct engine *engine)
 
 static enum engine_frames wait_for(struct engine *engine, uint32_t tid, uint64_t time, bool urgent)
 {
-	uint64_t now = now_ns(), *asked;
+	uint64_t now = clock_now_ns(), *asked;
 
 	if (engine->gone || urgent || map_get(&engine->cannot, tid) || now - time > PATIENCE_NS)
 		return give_up(engine);

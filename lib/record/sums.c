@@ -43,12 +43,13 @@ static struct sums_stream *find(struct sums *sums, struct map *map, uint64_t key
 	return stream;
 }
 
-static bool goes_back(const uint64_t *last, const uint64_t *now, size_t count)
+/* Counters have 48 bits: more than half of that in one step is none. */
+static bool makes_sense(const uint64_t *last, const uint64_t *now, size_t count)
 {
 	for (size_t i = 0; i < count; i++)
-		if (now[i] < last[i])
-			return true;
-	return false;
+		if (now[i] < last[i] || now[i] - last[i] >= UINT64_C(1) << 47)
+			return false;
+	return true;
 }
 
 /* Adds what was counted since the thread's last sample to the sum of all, and returns that. */
@@ -65,7 +66,7 @@ static const uint64_t *add_up(struct sums *sums, const struct sums_stream *sum_o
 	if (forked && *forked > stream->time && *forked <= sample->id.time)
 		memset(last, 0, count * sizeof(*last));
 	stream->time = sample->id.time;
-	if (goes_back(last, now, count))
+	if (!makes_sense(last, now, count))
 		sums->dropped++;
 	else
 		for (size_t i = 0; i < count; i++)

@@ -32,7 +32,7 @@ struct sums {
 		VEC_OF(uint64_t)
 	} values;
 	struct strbuf record;
-	uint64_t dropped; /* samples whose values went backwards: nothing was added for them */
+	uint64_t dropped; /* samples whose values made no sense: nothing was added for them */
 };
 
 /* Its last values lie at `place`: time_enabled, time_running, the group's counts. */

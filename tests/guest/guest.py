@@ -60,13 +60,23 @@ def event(report, name):
     return found[0]
 
 
-def shares(report, event_name, *names, kind="python", what="self"):
-    """Samples of the functions of these names, which there must be."""
+def stat(boot, name):
+    """The events of what `pyperf stat --json` said, by name."""
+    return {event["name"]: event for event in boot.report(name)["events"]}
+
+
+def metric(row, key):
+    """A metric of a function or line, or None where it has none."""
+    return row.get("metrics", {}).get(key)
+
+
+def shares(report, event_name, *names, kind="python", what="self", unit="_samples"):
+    """Samples (or, without `unit`, counts) of the functions of these names, which there must be."""
     hits = []
     for name in names:
         found = [f for f in report["functions"] if f["name"] == name and f["kind"] == kind]
         check(len(found) == 1, name, "is there", len(found), "times")
-        hits.append(found[0]["events"][event_name][f"{what}_samples"])
+        hits.append(found[0]["events"][event_name][f"{what}{unit}"])
     return hits
 
 

@@ -4,7 +4,7 @@
 #include "base/sink.h"
 #include "base/text.h"
 #include "output/output.h"
-#include "output/slices.h"
+#include "output/samples.h"
 
 #include <string.h>
 
@@ -147,11 +147,11 @@ static int print(const struct report *report, struct err *err)
 	return output_report_text(stdout, report, err);
 }
 
-static int write_page(const struct opened *opened, const struct slices *slices, struct err *err)
+static int write_page(const struct opened *opened, const struct samples *samples, struct err *err)
 {
 	const struct page page = {
 		.profile = opened->profile,
-		.slices = slices,
+		.samples = samples,
 		.filter = &opened->filter,
 		.filter_text = opened->filter_text,
 		.event = opened->event,
@@ -167,18 +167,18 @@ static int write_page(const struct opened *opened, const struct slices *slices, 
 /* Here the time of each sample matters, which a profile forgets. */
 static int report_html(struct profile_options *options, struct err *err)
 {
-	struct slices *slices = slices_new();
+	struct samples *samples = samples_new();
 	struct opened opened;
 	int rc;
 
-	options->on_sample = slices_keep;
-	options->ctx = slices;
-	rc = slices ? view_open(&opened, options, err) : err_nomem(err);
+	options->on_sample = samples_keep;
+	options->ctx = samples;
+	rc = samples ? view_open(&opened, options, err) : err_nomem(err);
 	if (!rc) {
-		rc = write_page(&opened, slices, err);
+		rc = write_page(&opened, samples, err);
 		view_close(&opened);
 	}
-	slices_free(slices);
+	samples_free(samples);
 	return rc;
 }
 

@@ -75,10 +75,10 @@ int output_memory_text(FILE *out, const struct memory_report *report, struct err
 int output_memory_json(FILE *out, const struct memory_report *report, struct err *err);
 
 /* One self-contained page for browsers. */
-struct slices;
+struct samples;
 struct page {
 	struct profile *profile;
-	const struct slices *slices; /* of the same recording: see slices.h */
+	const struct samples *samples; /* of the same recording */
 	const struct view_filter *filter;
 	const char *filter_text; /* as in struct report */
 	uint32_t event;		 /* shown first */
@@ -98,7 +98,6 @@ int output_diff(FILE *out, const struct diff *diff, struct err *err);
 /* Rows that grew by more than so many percent of the whole, surely. */
 size_t diff_regressions(const struct compare *compare, double percent);
 
-struct samples;
 /* perf script's layout: samples of the event, or of all where UINT32_MAX. */
 int output_script(FILE *out, const struct profile *profile, const struct samples *samples,
 		  const struct view_filter *filter, uint32_t event, struct err *err);

@@ -3,7 +3,7 @@
 
 #include "output/names.h"
 #include "output/output.h"
-#include "output/slices.h"
+#include "output/samples.h"
 
 #include "base/map.h"
 #include "base/vec.h"
@@ -32,8 +32,7 @@ struct view_matcher;
 /* At most about `limit` stacks: the rarest lose the callers in their middle, and never the function
  * or the Python line in which the sample was taken. */
 int page_stacks_init(struct page_stacks *stacks, const struct profile *profile,
-		     const struct slices *slices, const struct view_matcher *matcher, size_t limit,
-		     struct err *err);
+		     const struct view_matcher *matcher, size_t limit, struct err *err);
 void page_stacks_fini(struct page_stacks *stacks);
 
 /* JSON's string of text that is escaped already (see names.h). */

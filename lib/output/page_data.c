@@ -1,5 +1,6 @@
 #include "output/page.h"
 
+#include "output/slices.h"
 #include "output/summary.h"
 #include "profile/match.h"
 
@@ -13,13 +14,8 @@
  * functions, files, threads and events are numbered anew.
  */
 #define STACKS_MAX 300000
-#define ROWS_MAX 400000
+#define ROWS_MAX 1000000
 #define NONE UINT32_MAX
-
-struct row {
-	uint32_t slice, event, thread, stack;
-	uint64_t samples, period;
-};
 
 /* Old numbers to new ones, in order of first use. */
 struct renumber {
@@ -35,10 +31,7 @@ struct data {
 	struct view_matcher *matcher;
 	struct page_stacks stacks;
 	struct renumber functions, files, threads, events;
-	struct {
-		VEC_OF(struct row)
-	} rows;
-	unsigned int widened; /* slices were joined so many times in pairs */
+	struct slices *slices;
 };
 
 static int renumber_init(struct renumber *r, size_t count)
@@ -70,69 +63,35 @@ static int renumber(struct renumber *r, uint32_t old)
 	return 0;
 }
 
-static int by_row(const void *a, const void *b)
+static int collect_rows(struct data *data, struct err *err)
 {
-	const struct row *ra = a, *rb = b;
+	const struct page *page = data->page;
+	const struct profile_summary *summary = profile_summary(page->profile);
+	const struct sample *sample;
+	struct samples_walk walk;
+	int rc;
 
-	if (ra->slice != rb->slice)
-		return ra->slice < rb->slice ? -1 : 1;
-	if (ra->event != rb->event)
-		return ra->event < rb->event ? -1 : 1;
-	if (ra->thread != rb->thread)
-		return ra->thread < rb->thread ? -1 : 1;
-	return (ra->stack > rb->stack) - (ra->stack < rb->stack);
-}
+	data->slices = slices_new(summary->first_time, summary->last_time, ROWS_MAX);
+	if (!data->slices)
+		return err_nomem(err);
+	rc = samples_walk_init(&walk, page->samples, page->profile, page->filter,
+			       SAMPLES_ALL_EVENTS, err);
+	while (!rc && (sample = samples_walk_next(&walk))) {
+		struct slice_row row = {.event = data->events.to[sample->event],
+					.stack = data->stacks.of_stack[sample->stack],
+					.period = sample->period};
 
-/* Rows that differ in nothing but their figures become one. */
-static void merge_rows(struct data *data)
-{
-	size_t kept = 0;
-
-	if (data->rows.len)
-		qsort(data->rows.items, data->rows.len, sizeof(struct row), by_row);
-	for (size_t i = 0; i < data->rows.len; i++) {
-		struct row *row = &data->rows.items[i];
-		struct row *last = kept ? &data->rows.items[kept - 1] : NULL;
-
-		if (last && by_row(last, row) == 0) {
-			last->samples += row->samples;
-			last->period += row->period;
-		} else {
-			data->rows.items[kept++] = *row;
-		}
-	}
-	data->rows.len = kept;
-}
-
-static int collect_rows(struct data *data)
-{
-	const struct slices *slices = data->page->slices;
-
-	for (size_t i = 0; i < slices_row_count(slices); i++) {
-		const struct slice_row *row = slices_row(slices, i);
-		struct row *place;
-
-		if (!names_event_has_samples(data->names, row->event) ||
-		    !view_matches(data->matcher, row->thread, row->stack))
+		if (row.event == NONE)
 			continue;
-		place = vec_push(&data->rows);
-		if (!place || renumber(&data->threads, row->thread))
-			return -1;
-		*place = (struct row){row->slice,
-				      data->events.to[row->event],
-				      data->threads.to[row->thread],
-				      data->stacks.of_stack[row->stack],
-				      row->samples,
-				      row->period};
+		if (renumber(&data->threads, sample->thread)) {
+			rc = err_nomem(err);
+			break;
+		}
+		row.thread = data->threads.to[sample->thread];
+		rc = slices_add(data->slices, sample->time, &row, err);
 	}
-	merge_rows(data);
-	while (data->rows.len > ROWS_MAX && slices_count(slices) >> data->widened > 1) {
-		data->widened++;
-		for (size_t i = 0; i < data->rows.len; i++)
-			data->rows.items[i].slice /= 2;
-		merge_rows(data);
-	}
-	return 0;
+	samples_walk_fini(&walk);
+	return rc;
 }
 
 static int collect(struct data *data, struct err *err)
@@ -149,8 +108,7 @@ static int collect(struct data *data, struct err *err)
 	if (!rc)
 		rc = view_matcher_new(&data->matcher, profile, page->filter, err);
 	if (!rc)
-		rc = page_stacks_init(&data->stacks, profile, page->slices, data->matcher,
-				      STACKS_MAX, err);
+		rc = page_stacks_init(&data->stacks, profile, data->matcher, STACKS_MAX, err);
 	if (rc)
 		return rc;
 	if (renumber_init(&data->functions, profile_function_count(profile)) ||
@@ -168,7 +126,7 @@ static int collect(struct data *data, struct err *err)
 		    renumber(&data->files, profile_function(profile, function)->file))
 			return err_nomem(err);
 	}
-	return collect_rows(data) ? err_nomem(err) : 0;
+	return collect_rows(data, err);
 }
 
 /* JSON */
@@ -225,6 +183,44 @@ static int64_t clamped(uint64_t count)
 		}                                               \
 		strbuf_str(out, "]");                           \
 	} while (0)
+
+/* A column of rows, or one number where it is the same in each. */
+static void put_row_column(struct strbuf *out, const char *key, const struct slice_row *rows,
+			   size_t count, int64_t (*of)(const struct slice_row *row))
+{
+	bool same = true;
+
+	for (size_t i = 1; i < count && same; i++)
+		same = of(&rows[i]) == of(&rows[0]);
+	strbuf_printf(out, ",\n\"%s\":%s", key, same ? "" : "[");
+	for (size_t i = 0; i < (same ? 1 : count); i++) {
+		if (i)
+			strbuf_char(out, ',');
+		put_number(out, i < count ? of(&rows[i]) : 0);
+	}
+	if (!same)
+		strbuf_char(out, ']');
+}
+
+static int64_t event_of(const struct slice_row *row)
+{
+	return row->event;
+}
+
+static int64_t thread_of(const struct slice_row *row)
+{
+	return row->thread;
+}
+
+static int64_t samples_of(const struct slice_row *row)
+{
+	return clamped(row->samples);
+}
+
+static int64_t period_of(const struct slice_row *row)
+{
+	return clamped(row->period);
+}
 
 static void put_head(struct strbuf *out, const struct data *data)
 {
@@ -372,26 +368,20 @@ static void put_stacks(struct strbuf *out, const struct data *data)
 
 static void put_rows(struct strbuf *out, const struct data *data)
 {
-	const struct slices *slices = data->page->slices;
-	const struct row *rows = data->rows.items;
-	size_t count = data->rows.len;
+	size_t count;
+	const struct slice_row *rows = slices_sorted(data->slices, &count);
 
 	strbuf_printf(out, "\"slices\":{\"width\":%" PRIu64 ",\"count\":%" PRIu32 "},\n",
-		      slices_width(slices) << data->widened,
-		      ((slices_count(slices) - 1) >> data->widened) + 1);
+		      slices_width(data->slices), slices_count(data->slices));
 	strbuf_str(out, "\"rows\":{");
 	PUT_COLUMN(out, "slice", 0, count, rows[i].slice - (i ? rows[i - 1].slice : 0));
 	strbuf_str(out, ",\n");
-	PUT_COLUMN(out, "event", 0, count, rows[i].event);
-	strbuf_str(out, ",\n");
-	PUT_COLUMN(out, "thread", 0, count, rows[i].thread);
-	strbuf_str(out, ",\n");
 	PUT_COLUMN(out, "stack", 0, count,
 		   (int64_t)rows[i].stack - (i ? (int64_t)rows[i - 1].stack : 0));
-	strbuf_str(out, ",\n");
-	PUT_COLUMN(out, "samples", 0, count, clamped(rows[i].samples));
-	strbuf_str(out, ",\n");
-	PUT_COLUMN(out, "period", 0, count, clamped(rows[i].period));
+	put_row_column(out, "event", rows, count, event_of);
+	put_row_column(out, "thread", rows, count, thread_of);
+	put_row_column(out, "samples", rows, count, samples_of);
+	put_row_column(out, "period", rows, count, period_of);
 	strbuf_str(out, "},\n");
 }
 
@@ -416,7 +406,7 @@ int page_put_data(struct strbuf *out, const struct page *page, struct err *err)
 	}
 	if (!rc && strbuf_failed(out))
 		rc = err_nomem(err);
-	vec_fini(&data.rows);
+	slices_free(data.slices);
 	renumber_fini(&data.functions);
 	renumber_fini(&data.files);
 	renumber_fini(&data.threads);

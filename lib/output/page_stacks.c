@@ -24,15 +24,14 @@ struct builder {
 	struct page_stacks *out;
 };
 
-static void sum_up(struct builder *b, const struct slices *slices,
-		   const struct view_matcher *matcher)
+static void sum_up(struct builder *b, const struct view_matcher *matcher)
 {
-	for (size_t i = 0; i < slices_row_count(slices); i++) {
-		const struct slice_row *row = slices_row(slices, i);
+	for (size_t i = 0; i < profile_cell_count(b->profile); i++) {
+		const struct profile_cell *cell = profile_cell(b->profile, i);
 
-		if (row->stack < b->count && view_matches(matcher, row->thread, row->stack)) {
-			b->total[row->stack] += row->samples;
-			b->sampled[row->stack] = true;
+		if (view_matches(matcher, cell->thread, cell->stack)) {
+			b->total[cell->stack] += cell->samples;
+			b->sampled[cell->stack] = true;
 		}
 	}
 	for (uint32_t i = (uint32_t)b->count; i-- > 1;) {
@@ -46,7 +45,7 @@ static void sum_up(struct builder *b, const struct slices *slices,
 /* How many samples a stack needs so that no more than `limit` have as many. */
 static uint64_t fewest_for(const struct builder *b, size_t limit)
 {
-	for (uint64_t fewest = 1;; fewest *= 2) {
+	for (uint64_t fewest = 1;; fewest += 1 + fewest / 4) {
 		size_t kept = 0;
 
 		for (size_t i = 1; i < b->count; i++)
@@ -129,8 +128,7 @@ static int number(struct builder *b)
 }
 
 int page_stacks_init(struct page_stacks *stacks, const struct profile *profile,
-		     const struct slices *slices, const struct view_matcher *matcher, size_t limit,
-		     struct err *err)
+		     const struct view_matcher *matcher, size_t limit, struct err *err)
 {
 	struct builder b = {
 		.profile = profile, .count = profile_stack_count(profile), .out = stacks};
@@ -144,18 +142,18 @@ int page_stacks_init(struct page_stacks *stacks, const struct profile *profile,
 	b.nearest = calloc(b.count + 1, sizeof(*b.nearest));
 	if (stacks->of_stack && b.sampled && b.total && b.python && b.nearest &&
 	    vec_push(&stacks->items)) {
-		sum_up(&b, slices, matcher);
+		sum_up(&b, matcher);
 		b.fewest = fewest_for(&b, limit);
 		rc = number(&b);
 	}
 	if (!rc && b.fewest > 1) {
 		stacks->fewest = b.fewest;
-		for (size_t i = 0; i < slices_row_count(slices); i++) {
-			const struct slice_row *row = slices_row(slices, i);
+		for (size_t i = 0; i < profile_cell_count(profile); i++) {
+			const struct profile_cell *cell = profile_cell(profile, i);
 
-			if (view_matches(matcher, row->thread, row->stack) &&
-			    b.total[row->stack] < b.fewest)
-				stacks->cut_samples += row->samples;
+			if (view_matches(matcher, cell->thread, cell->stack) &&
+			    b.total[cell->stack] < b.fewest)
+				stacks->cut_samples += cell->samples;
 		}
 	}
 	free(b.sampled);

@@ -5,14 +5,12 @@
 
 #include <stdlib.h>
 
-#define WIDTH_MIN (1u << 20) /* ns: about a millisecond */
-#define SLICE_BITS 10	     /* at most 1,024 slices */
-#define ROWS_MAX 500000	     /* from here on slices become wider, while that makes fewer rows */
+#define SLICES_MAX 1024u
+#define SLICE_BITS 10
 
 /*
- * When time passes the last slice, or the rows become too many, slices are joined in pairs. A row's
- * key is (slice, event, thread and stack), of which the last two are numbered first so that all fit
- * a word.
+ * When the rows become too many slices are joined in pairs. A row's key is (slice, event, thread
+ * and stack), of which the last two are numbered first so that all fit a word.
  */
 struct slices {
 	struct {
@@ -25,13 +23,15 @@ struct slices {
 	size_t rows_max;
 };
 
-struct slices *slices_new(void)
+struct slices *slices_new(uint64_t start, uint64_t end, size_t rows_max)
 {
 	struct slices *slices = calloc(1, sizeof(*slices));
 
 	if (slices) {
-		slices->width = WIDTH_MIN;
-		slices->rows_max = ROWS_MAX;
+		slices->start = start;
+		slices->width = end > start ? (end - start) / SLICES_MAX + 1 : 1;
+		slices->count = SLICES_MAX;
+		slices->rows_max = rows_max;
 	}
 	return slices;
 }
@@ -91,54 +91,43 @@ static int join_pairs(struct slices *slices, struct err *err)
 		rc = add(slices, &row, err);
 	}
 	slices->width *= 2;
-	slices->count = (slices->count + 1) / 2;
+	slices->count /= 2;
 	return rc;
 }
 
-int slices_keep(const struct profile_sample *sample, void *ctx, struct err *err)
+int slices_add(struct slices *slices, uint64_t time, const struct slice_row *row, struct err *err)
 {
-	struct slices *slices = ctx;
-	struct slice_row row = {.thread = sample->thread,
-				.stack = sample->stack,
-				.event = sample->event,
-				.samples = 1,
-				.period = sample->period};
-	uint64_t since;
-	int rc = 0;
+	struct slice_row sample = *row;
+	uint64_t slice = time > slices->start ? (time - slices->start) / slices->width : 0;
+	int rc;
 
-	if (!slices->count)
-		slices->start = sample->time;
-	since = sample->time > slices->start ? sample->time - slices->start : 0;
-	while (since / slices->width >> SLICE_BITS && !rc)
+	sample.slice = slice < slices->count ? (uint32_t)slice : slices->count - 1;
+	sample.samples = 1;
+	rc = add(slices, &sample, err);
+	while (!rc && slices->rows.len > slices->rows_max && slices->count > 1)
 		rc = join_pairs(slices, err);
-	row.slice = (uint32_t)(since / slices->width);
-	if (row.slice >= slices->count)
-		slices->count = row.slice + 1;
-	if (!rc)
-		rc = add(slices, &row, err);
-	if (!rc && slices->rows.len > slices->rows_max && slices->count > 1) {
-		size_t before = slices->rows.len;
-
-		rc = join_pairs(slices, err);
-		if (slices->rows.len > before / 4 * 3)
-			slices->rows_max *= 2;
-	}
 	return rc;
 }
 
-size_t slices_row_count(const struct slices *slices)
+static int by_row(const void *a, const void *b)
 {
-	return slices->rows.len;
+	const struct slice_row *ra = a, *rb = b;
+
+	if (ra->slice != rb->slice)
+		return ra->slice < rb->slice ? -1 : 1;
+	if (ra->event != rb->event)
+		return ra->event < rb->event ? -1 : 1;
+	if (ra->thread != rb->thread)
+		return ra->thread < rb->thread ? -1 : 1;
+	return (ra->stack > rb->stack) - (ra->stack < rb->stack);
 }
 
-const struct slice_row *slices_row(const struct slices *slices, size_t row)
+const struct slice_row *slices_sorted(struct slices *slices, size_t *count)
 {
-	return &slices->rows.items[row];
-}
-
-uint64_t slices_start(const struct slices *slices)
-{
-	return slices->start;
+	*count = slices->rows.len;
+	if (*count)
+		qsort(slices->rows.items, *count, sizeof(struct slice_row), by_row);
+	return slices->rows.items;
 }
 
 uint64_t slices_width(const struct slices *slices)

@@ -1,30 +1,31 @@
 #ifndef PYPERF_OUTPUT_SLICES_H
 #define PYPERF_OUTPUT_SLICES_H
 
-#include "profile/profile.h"
+#include "base/err.h"
+
+#include <stddef.h>
+#include <stdint.h>
 
 /*
- * Samples by when they were taken: time is cut into equal slices, and each row counts one stack of
- * one thread and event within one slice. A long recording gets wider slices, so memory is bounded
- * by how different the stacks are and not by how many samples there are.
+ * Counts by when: time is cut into equal slices, and each row counts one stack of one thread and
+ * event within one slice. Where the rows would become too many slices are joined, so memory and
+ * what is made of it are bounded.
  */
 struct slices;
 
 struct slice_row {
-	uint32_t slice, thread, stack, event;
+	uint32_t slice, event, thread, stack; /* numbers that the caller gives */
 	uint64_t samples, period;
 };
 
-struct slices *slices_new(void);
+/* From `start` to `end`, ns; at most about `rows_max` rows. */
+struct slices *slices_new(uint64_t start, uint64_t end, size_t rows_max);
 void slices_free(struct slices *slices);
-/* For struct profile_options: `slices` is the context. */
-int slices_keep(const struct profile_sample *sample, void *slices, struct err *err);
-/* Rows come in no order. */
-size_t slices_row_count(const struct slices *slices);
-const struct slice_row *slices_row(const struct slices *slices, size_t row);
-/* When slice 0 begins and how long each takes, in ns; and how many there are. */
-uint64_t slices_start(const struct slices *slices);
-uint64_t slices_width(const struct slices *slices);
+/* Adds a sample at `time`; its row's slice and samples are not looked at. */
+int slices_add(struct slices *slices, uint64_t time, const struct slice_row *row, struct err *err);
+/* In order of slice, event, thread and stack, to be called once all are added. */
+const struct slice_row *slices_sorted(struct slices *slices, size_t *count);
+uint64_t slices_width(const struct slices *slices); /* ns */
 uint32_t slices_count(const struct slices *slices);
 
 #endif

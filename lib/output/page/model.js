@@ -50,10 +50,12 @@ class Model {
 
 	readRows(rows) {
 		const count = rows.stack.length;
+		/* What is the same in every row is one number. */
+		const column = (Type, values) => typeof values === "number" ? new Type(count).fill(values) : Type.from(values);
 		this.rows = {
-			slice: new Int32Array(count), stack: new Int32Array(count), event: Uint16Array.from(rows.event),
-			thread: Int32Array.from(rows.thread), samples: Float64Array.from(rows.samples),
-			period: Float64Array.from(rows.period),
+			slice: new Int32Array(count), stack: new Int32Array(count), event: column(Uint16Array, rows.event),
+			thread: column(Int32Array, rows.thread), samples: column(Float64Array, rows.samples),
+			period: column(Float64Array, rows.period),
 		};
 		for (let i = 0, slice = 0, stack = 0; i < count; i++) {
 			this.rows.slice[i] = slice += rows.slice[i];

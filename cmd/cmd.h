@@ -60,6 +60,7 @@ int command_finish_output(int status);
 int cmd_record(int argc, const char **argv);
 int cmd_report(int argc, const char **argv);
 int cmd_annotate(int argc, const char **argv);
+int cmd_view(int argc, const char **argv);
 int cmd_script(int argc, const char **argv);
 int cmd_export(int argc, const char **argv);
 int cmd_diff(int argc, const char **argv);
@@ -71,7 +72,8 @@ int cmd_version(int argc, const char **argv);
 int cmd_help(int argc, const char **argv);
 
 extern const struct poptOption record_options[], report_options[], annotate_options[],
-	script_options[], export_options[], diff_options[], doctor_options[], dump_options[];
+	view_command_options[], script_options[], export_options[], diff_options[],
+	doctor_options[], dump_options[];
 extern const struct poptOption stat_options[], list_options[], version_options[], help_options[];
 
 #endif

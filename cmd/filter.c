@@ -212,9 +212,14 @@ static int explain_missing(const char *path, struct err *err)
 	return ERR_NOT_FOUND;
 }
 
+const char *view_input(void)
+{
+	return view_given.input ? view_given.input : DEFAULT_INPUT;
+}
+
 int view_open(struct opened *opened, const struct profile_options *options, struct err *err)
 {
-	const char *path = view_given.input ? view_given.input : DEFAULT_INPUT;
+	const char *path = view_input();
 	struct profile_options load = *options;
 	int native = view_given.native ? word_find(native_words, view_given.native) : 0, rc;
 

@@ -41,6 +41,8 @@ struct opened {
 /* To be included beside them by the commands that show functions that were inlined. */
 extern const struct poptOption inline_options[];
 
+/* The recording's path, or perf.data. */
+const char *view_input(void);
 /* Reads the recording. A missing file says how to make one. */
 int view_open(struct opened *opened, const struct profile_options *options, struct err *err);
 void view_close(struct opened *opened);

@@ -26,6 +26,11 @@ static const char *const annotate_examples[] = {
 	"pyperf annotate '*.forward'",
 	NULL,
 };
+static const char *const view_examples[] = {
+	"pyperf view",
+	"pyperf view train.data",
+	NULL,
+};
 static const char *const script_examples[] = {"pyperf script | less", NULL};
 static const char *const export_examples[] = {
 	"pyperf export --format folded -o stacks.txt",
@@ -78,6 +83,8 @@ const struct command commands[] = {
 	{"annotate", "[OPTIONS] [FUNCTION | FILE:LINE | GLOB]",
 	 "show the source of a function with what each line took", cmd_annotate, annotate_options,
 	 annotate_examples, false},
+	{"view", "[OPTIONS] [FILE]", "open the report in a browser: flame graph, source, time line",
+	 cmd_view, view_command_options, view_examples, false},
 	{"script", "[OPTIONS]", "print every sample with its stack", cmd_script, script_options,
 	 script_examples, false},
 	{"export", "--format FORMAT [OPTIONS]", "write the recording for other tools", cmd_export,

@@ -1,10 +1,10 @@
 #include "cmd/cmd.h"
 #include "cmd/filter.h"
+#include "cmd/page.h"
 
 #include "base/sink.h"
 #include "base/text.h"
 #include "output/output.h"
-#include "output/samples.h"
 
 #include <string.h>
 
@@ -147,38 +147,18 @@ static int print(const struct report *report, struct err *err)
 	return output_report_text(stdout, report, err);
 }
 
-static int write_page(const struct opened *opened, const struct samples *samples, struct err *err)
+static int report_html(struct err *err)
 {
-	const struct page page = {
-		.profile = opened->profile,
-		.samples = samples,
-		.filter = &opened->filter,
-		.filter_text = opened->filter_text,
-		.event = opened->event,
-	};
+	struct page_input *input;
 	struct sink *sink;
-	int rc = sink_open(&sink, given.html, err);
+	int rc = page_read(&input, err);
 
 	if (rc)
 		return rc;
-	return sink_close(sink, output_page(sink_file(sink), &page, err), err);
-}
-
-/* Here the time of each sample matters, which a profile forgets. */
-static int report_html(struct profile_options *options, struct err *err)
-{
-	struct samples *samples = samples_new();
-	struct opened opened;
-	int rc;
-
-	options->on_sample = samples_keep;
-	options->ctx = samples;
-	rc = samples ? view_open(&opened, options, err) : err_nomem(err);
-	if (!rc) {
-		rc = write_page(&opened, samples, err);
-		view_close(&opened);
-	}
-	samples_free(samples);
+	rc = sink_open(&sink, given.html, err);
+	if (!rc)
+		rc = sink_close(sink, page_write(input, sink_file(sink), err), err);
+	page_free(input);
 	return rc;
 }
 
@@ -238,7 +218,7 @@ int cmd_report(int argc, const char **argv)
 {
 	const struct command *command = command_find("report");
 	/* A ranking is of what can be changed one by one; Py_DECREF is everywhere. */
-	struct profile_options options = {.no_inline = true};
+	const struct profile_options options = {.no_inline = true};
 	struct sorting sorting = {.order = VIEW_BY_SELF};
 	struct report report = {0};
 	struct opened opened;
@@ -259,7 +239,7 @@ int cmd_report(int argc, const char **argv)
 	if (status)
 		return status;
 	if (given.html) {
-		rc = report_html(&options, &err);
+		rc = report_html(&err);
 		return rc < 0 ? command_fail(&err) : 0;
 	}
 	rc = view_open(&opened, &options, &err);

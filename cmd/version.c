@@ -34,6 +34,12 @@ const struct poptOption version_options[] = {POPT_TABLEEND};
 #define WITH_PROTOBUF 0
 #endif
 
+#ifdef HAVE_MICROHTTPD
+#define WITH_MICROHTTPD 1
+#else
+#define WITH_MICROHTTPD 0
+#endif
+
 /* One row per library: what it is for, and the packages that bring it where it was left out. */
 static const struct {
 	const char *name, *purpose, *packages;
@@ -51,6 +57,7 @@ static const struct {
 	{"zlib", "compressed exports", "zlib1g-dev", 1},
 	{"protobuf", "exports for pprof", "libprotobuf-c-dev protobuf-c-compiler", WITH_PROTOBUF},
 	{"capstone", "disassembly in annotate", "libcapstone-dev", WITH_CAPSTONE},
+	{"microhttpd", "pages served to browsers by view", "libmicrohttpd-dev", WITH_MICROHTTPD},
 	{"jansson", "JSON output", "libjansson-dev", 1},
 	{"yajl", "traces of other tools", "libyajl-dev", 1},
 };

@@ -14,6 +14,7 @@ _pyperf_options() { # COMMAND
 			"--metrics --memory --json --csv --html --stdio --inline --no-inline $_pyperf_view"
 		;;
 	annotate) echo "--metrics --memory --json --csv --stdio $_pyperf_view" ;;
+	view) echo "--port --no-browser --inline --no-inline $_pyperf_view" ;;
 	script) echo "--inline --no-inline $_pyperf_view" ;;
 	export) echo "-f --format -o --output --weight --min-duration --merge --offset --inline --no-inline $_pyperf_view" ;;
 	diff) echo "--fail-if -s --sort --percent-limit -e --event -c --comm -d --dso -q --quiet -v --verbose -h --help" ;;
@@ -80,13 +81,13 @@ _pyperf() {
 		fi
 	done
 	if [[ -z $command ]]; then
-		_pyperf_words_of "record stat report annotate script export diff dump list doctor version help --help --version" "$word"
+		_pyperf_words_of "record stat report annotate view script export diff dump list doctor version help --help --version" "$word"
 	elif words=$(_pyperf_words "$command" "$before"); then
 		_pyperf_words_of "$words" "$word"
 	elif [[ $word == -* ]]; then
 		_pyperf_words_of "$(_pyperf_options "$command")" "$word"
 	elif [[ $command == help ]]; then
-		_pyperf_words_of "record stat report annotate script export diff dump list doctor version help" "$word"
+		_pyperf_words_of "record stat report annotate view script export diff dump list doctor version help" "$word"
 	else
 		compopt -o default 2>/dev/null
 	fi

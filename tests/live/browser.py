@@ -2,7 +2,9 @@
 import base64
 import contextlib
 import json
+import os
 import shutil
+import signal
 import subprocess
 import tempfile
 import time
@@ -122,7 +124,7 @@ def browser(width=1280, height=900):
     with tempfile.TemporaryDirectory(prefix="pyperf-browser-") as home:
         driver = subprocess.Popen(
             ["chromedriver", "--port=0", "--log-level=SEVERE"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
-            text=True, env={"HOME": home, "TMPDIR": home, "PATH": "/usr/local/bin:/usr/bin:/bin"},
+            text=True, env={"HOME": home, "TMPDIR": home, "PATH": "/usr/local/bin:/usr/bin:/bin"}, start_new_session=True,
         )
         this = None
         try:
@@ -144,5 +146,11 @@ def browser(width=1280, height=900):
             if this and this.session:
                 with contextlib.suppress(Exception):
                     this.call("DELETE", "")
-            driver.terminate()
+            # The browser's helpers end a little later than it does.
+            with contextlib.suppress(ProcessLookupError):
+                while True:
+                    os.killpg(driver.pid, signal.SIGKILL)
+                    driver.poll()
+                    time.sleep(0.02)
             driver.wait()
+            driver.stdout.close()

@@ -3,6 +3,7 @@
 #include "output/slices.h"
 #include "output/summary.h"
 #include "profile/match.h"
+#include "profile/measure.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -15,6 +16,7 @@
  */
 #define STACKS_MAX 300000
 #define ROWS_MAX 1000000
+#define PHASES_MAX 10000
 #define NONE UINT32_MAX
 
 /* Old numbers to new ones, in order of first use. */
@@ -32,6 +34,7 @@ struct data {
 	struct page_stacks stacks;
 	struct renumber functions, files, threads, events;
 	struct slices *slices;
+	struct slices *counted; /* of events that were counted along: one slice */
 };
 
 static int renumber_init(struct renumber *r, size_t count)
@@ -94,6 +97,31 @@ static int collect_rows(struct data *data, struct err *err)
 	return rc;
 }
 
+/* What was counted along at the samples of another event: only its sums are known. */
+static int collect_counted(struct data *data, struct err *err)
+{
+	const struct profile *profile = data->page->profile;
+	int rc = 0;
+
+	data->counted = slices_new(0, 0, SIZE_MAX);
+	if (!data->counted)
+		return err_nomem(err);
+	for (size_t i = 0; i < profile_cell_count(profile) && !rc; i++) {
+		const struct profile_cell *cell = profile_cell(profile, i);
+		struct slice_row row = {.event = data->events.to[cell->event],
+					.stack = data->stacks.of_stack[cell->stack],
+					.period = cell->period};
+
+		if (!profile_event_counted(profile_event(profile, cell->event), cell->event) ||
+		    row.event == NONE || data->threads.to[cell->thread] == NONE ||
+		    !view_matches(data->matcher, cell->thread, cell->stack))
+			continue;
+		row.thread = data->threads.to[cell->thread];
+		rc = slices_add(data->counted, 0, &row, err);
+	}
+	return rc;
+}
+
 static int collect(struct data *data, struct err *err)
 {
 	const struct page *page = data->page;
@@ -126,7 +154,8 @@ static int collect(struct data *data, struct err *err)
 		    renumber(&data->files, profile_function(profile, function)->file))
 			return err_nomem(err);
 	}
-	return collect_rows(data, err);
+	rc = collect_rows(data, err);
+	return rc ? rc : collect_counted(data, err);
 }
 
 /* JSON */
@@ -278,15 +307,98 @@ static void put_events(struct strbuf *out, const struct data *data)
 
 		strbuf_str(out, i ? ",{\"name\":" : "{\"name\":");
 		put_raw_text(out, names_event(data->names, e));
-		strbuf_printf(out,
-			      ",\"frequency\":%.0f,\"every\":%" PRIu64 ",\"lost\":%" PRIu64 "}",
+		strbuf_printf(out, ",\"frequency\":%.0f,\"every\":%" PRIu64 ",\"lost\":%" PRIu64,
 			      event->frequency, event->period, event->lost);
+		if (profile_event_counted(event, e))
+			strbuf_printf(out, ",\"leader\":%" PRIu32,
+				      data->events.to[event->group - 1]);
+		strbuf_char(out, '}');
 	}
 	strbuf_printf(out, "],\n\"event\":%" PRIu32 ",\n",
 		      data->page->event < profile_event_count(profile) &&
 				      data->events.to[data->page->event] != NONE
 			      ? data->events.to[data->page->event]
 			      : 0);
+}
+
+/* Losses and throttling make what an event counted more than its samples say. */
+static double scale_of(const struct profile_event *event)
+{
+	return event->period_total ? event->estimated_total / (double)event->period_total : 1;
+}
+
+static void put_metric(struct strbuf *out, const struct data *data, const struct metric_plan *plan)
+{
+	const struct profile *profile = data->page->profile;
+	const struct metric *metric = plan->metric;
+
+	strbuf_printf(out,
+		      "{\"key\":\"%s\",\"heading\":\"%s\",\"summary\":\"%s\",\"unit\":\"%s\","
+		      "\"decimals\":%u,\"scale\":%g,\"shown\":%s,\"joint\":%s,\"pairs\":[",
+		      metric->key, metric->heading, metric->summary, metric->unit, metric->decimals,
+		      metric->scale, metric->shown ? "true" : "false",
+		      plan->joint ? "true" : "false");
+	for (size_t i = 0; i < plan->count; i++) {
+		const struct profile_event *above = profile_event(profile, plan->pairs[i].above);
+		const struct profile_event *below = profile_event(profile, plan->pairs[i].below);
+
+		strbuf_printf(out, "%s[%" PRIu32 ",%" PRIu32 ",%.6g,%.6g]", i ? "," : "",
+			      data->events.to[plan->pairs[i].above],
+			      data->events.to[plan->pairs[i].below],
+			      plan->joint ? 1 : scale_of(above), plan->joint ? 1 : scale_of(below));
+	}
+	strbuf_str(out, "]}");
+}
+
+static bool has_events(const struct data *data, const struct metric_plan *plan)
+{
+	for (size_t i = 0; i < plan->count; i++)
+		if (data->events.to[plan->pairs[i].above] == NONE ||
+		    data->events.to[plan->pairs[i].below] == NONE)
+			return false;
+	return true;
+}
+
+static int put_metrics(struct strbuf *out, const struct data *data, struct err *err)
+{
+	struct measures measures;
+	bool first = true;
+	int rc = measures_init(&measures, data->page->profile, data->page->event, err);
+
+	if (rc)
+		return rc;
+	strbuf_str(out, "\"metrics\":[");
+	for (size_t i = 0; i < measures.count; i++) {
+		const struct metric_plan *plan = &measures.plans[i];
+
+		/* The kernel's share stands beside each row already. */
+		if (plan->metric->above == ROLE_KERNEL || !has_events(data, plan))
+			continue;
+		if (!first)
+			strbuf_str(out, ",\n");
+		first = false;
+		put_metric(out, data, plan);
+	}
+	strbuf_str(out, "],\n");
+	return 0;
+}
+
+static void put_phases(struct strbuf *out, const struct data *data)
+{
+	const struct profile *profile = data->page->profile;
+	uint64_t start = profile_summary(profile)->first_time;
+	size_t count = profile_phase_count(profile);
+
+	strbuf_str(out, "\"phases\":[");
+	for (size_t i = 0; i < count && i < PHASES_MAX; i++) {
+		const struct profile_phase *phase = profile_phase(profile, i);
+
+		strbuf_str(out, i ? ",[" : "[");
+		put_raw_text(out, profile_text(profile, phase->name));
+		strbuf_printf(out, ",%" PRId64 ",%" PRId64 "]", (int64_t)(phase->begin - start),
+			      (int64_t)(phase->end - start));
+	}
+	strbuf_str(out, "],\n");
 }
 
 static void put_files(struct strbuf *out, const struct data *data)
@@ -385,6 +497,20 @@ static void put_rows(struct strbuf *out, const struct data *data)
 	strbuf_str(out, "},\n");
 }
 
+static void put_counted(struct strbuf *out, const struct data *data)
+{
+	size_t count;
+	const struct slice_row *rows = slices_sorted(data->counted, &count);
+
+	strbuf_str(out, "\"counted\":{");
+	PUT_COLUMN(out, "stack", 0, count,
+		   (int64_t)rows[i].stack - (i ? (int64_t)rows[i - 1].stack : 0));
+	put_row_column(out, "event", rows, count, event_of);
+	put_row_column(out, "thread", rows, count, thread_of);
+	put_row_column(out, "period", rows, count, period_of);
+	strbuf_str(out, "},\n");
+}
+
 int page_put_data(struct strbuf *out, const struct page *page, struct err *err)
 {
 	struct data data = {.page = page};
@@ -396,17 +522,23 @@ int page_put_data(struct strbuf *out, const struct page *page, struct err *err)
 	}
 	if (!rc) {
 		put_events(out, &data);
+		rc = put_metrics(out, &data, err);
+	}
+	if (!rc) {
+		put_phases(out, &data);
 		put_files(out, &data);
 		put_functions(out, &data);
 		put_threads(out, &data);
 		put_stacks(out, &data);
 		put_rows(out, &data);
+		put_counted(out, &data);
 		rc = page_put_sources(out, page, &data.stacks, err);
 		strbuf_str(out, "}");
 	}
 	if (!rc && strbuf_failed(out))
 		rc = err_nomem(err);
 	slices_free(data.slices);
+	slices_free(data.counted);
 	renumber_fini(&data.functions);
 	renumber_fini(&data.files);
 	renumber_fini(&data.threads);

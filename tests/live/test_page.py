@@ -3,6 +3,7 @@
 import json
 import pathlib
 import re
+import subprocess
 
 import browser
 import live
@@ -147,6 +148,34 @@ def lines_and_source_have_the_figures_of_the_report():
     live.check(second != first and second in by_line, first, second)
     clean()
     return f"{len(by_line)} lines"
+
+
+@live.test
+def metrics_are_those_of_the_report():
+    """Counts read along at another event's samples, and events that were sampled apart."""
+    maker = live.BUILD / "tests/unit/test_attribution"
+    if not maker.exists():
+        raise live.Skip("the unit tests are not built")
+    shown = 0
+    for way in ("group", "apart"):
+        data = pathlib.Path(live.SCRATCH.name, f"{way}.data")
+        subprocess.run([maker, data, live.TOP / "tests/data/hot.py", way], check=True)
+        known = report(data, "--metrics", "ipc,mpki")
+        show(data)
+        PAGE.keys("3")
+        heads = columns("#lines-table")
+        at = [heads.index(name) for name in ("line", "IPC", "MPKI")]
+        page = {row[at[0]]: (row[at[1]], row[at[2]]) for row in rows("#lines-table")}
+        for line in known["lines"]:
+            name = f"{pathlib.Path(line['file']).name}:{line['line']}"
+            for key, text in zip(("ipc", "mpki"), page[name]):
+                if text:
+                    value, decimals = line["metrics"][key]["value"], len(text.partition(".")[2])
+                    live.check(text == f"{value:.{decimals}f}", way, name, key, text, value)
+                    shown += 1
+        clean()
+    live.check(shown >= 20, "the page shows few metrics:", shown)
+    return f"{shown} figures"
 
 
 @live.test

@@ -46,16 +46,21 @@ function hash(text) {
 	return sum >>> 0;
 }
 
-/* The value of a metric out of the sums of its events; null where chance may have made half of it. */
+/* The value of a metric out of the sums of its events; null where chance may have made much of it: where
+ * the 95% interval of its logarithm is wider than a factor of two, or the samples are too few to tell. */
+const SAMPLES_FEWEST = 8;
+
 function metricValue(metric, sum, samples) {
 	let above = 0, below = 0, hits = 0, base = 0;
-	for (const [a, b] of metric.pairs) {
-		above += sum(a);
-		below += sum(b);
+	for (const [a, b, scaleAbove, scaleBelow] of metric.pairs) {
+		above += scaleAbove * sum(a);
+		below += scaleBelow * sum(b);
 		hits += samples(a);
 		base += samples(b);
 	}
-	if (!below || !base || (hits && 1 / hits + 1 / base > 0.125) || (!hits && base < 8))
+	if (!below || base < SAMPLES_FEWEST)
+		return null;
+	if (!metric.joint && hits && 1.96 * Math.sqrt(1 / hits + 1 / base) > Math.LN2)
 		return null;
 	return metric.scale * above / below;
 }
@@ -90,7 +95,7 @@ function colourModes(app) {
 		text: (node) => percent(node.own(app.event) / (model.sums(app.event).whole || 1)),
 		legend: () => [0, 0.1, 0.3, 1].map((part) => ({colour: ramp(Math.sqrt(part)), text: 100 * part + "%"})),
 	}];
-	for (const metric of data.metrics || [])
+	for (const metric of data.metrics)
 		modes.push(metricMode(app, metric));
 	return modes;
 }

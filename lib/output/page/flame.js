@@ -192,7 +192,7 @@ class Flame {
 			figures.push(own > 0 ? `${percent(own / whole) || "0.0%"} in itself` : "none in itself");
 		if (node.parent && node.parent.parent && node.parent.total)
 			figures.push(`${percent(node.total / node.parent.total)} of ${this.inverted ? "what it calls" : "its caller"}`);
-		for (const metric of model.data.metrics || []) {
+		for (const metric of model.data.metrics.filter(({shown}) => shown)) {
 			const value = metricValue(metric, (event) => node.sum(event), (event) => node.samples(event));
 			if (value !== null)
 				figures.push(`${metric.heading} ${metricText(metric, value)}`);

@@ -79,7 +79,8 @@ class App {
 		place.append(make("h2", {}, "Events"), list(data.events.map((event) => {
 			const how = event.frequency ? `sampled ${count(event.frequency)} times a second` :
 				event.every ? `sampled every ${count(event.every)}` : "sampled";
-			return `${event.name}: ${how}, ${counted(event.lost, "record")} lost`;
+			return event.leader === undefined ? `${event.name}: ${how}, ${counted(event.lost, "record")} lost` :
+				`${event.name}: counted at the samples of ${data.events[event.leader].name}`;
 		})));
 		place.append(make("h2", {}, "Words"), ...this.terms());
 		place.append(make("p", {class: "faint"}, `Made by pyperf ${data.version}. This page is one file and loads nothing.`));

@@ -61,6 +61,39 @@ class Model {
 			this.rows.slice[i] = slice += rows.slice[i];
 			this.rows.stack[i] = stack += rows.stack[i];
 		}
+		if (this.data.counted.stack.length)
+			this.addCounted(this.data.counted);
+	}
+
+	/* Of an event that was counted along at another's samples the sums by thread and stack are
+	 * known: each sample there gets its part. */
+	addCounted(counted) {
+		const {rows} = this, {events} = this.data, places = new Map(), count = counted.stack.length;
+		const at = (values, i) => typeof values === "number" ? values : values[i];
+		for (let i = 0, stack = 0; i < count; i++) {
+			stack += counted.stack[i];
+			const event = at(counted.event, i), key = `${events[event].leader}:${at(counted.thread, i)}:${stack}`;
+			if (!places.has(key))
+				places.set(key, {samples: 0, sums: []});
+			places.get(key).sums.push([event, at(counted.period, i)]);
+		}
+		const placeOf = Array.from(rows.stack, (stack, i) => places.get(`${rows.event[i]}:${rows.thread[i]}:${stack}`));
+		placeOf.forEach((place, i) => place && (place.samples += rows.samples[i]));
+		const more = {slice: [], stack: [], event: [], thread: [], samples: [], period: []};
+		placeOf.forEach((place, i) => {
+			for (const [event, period] of place ? place.sums : []) {
+				for (const name of ["slice", "stack", "thread", "samples"])
+					more[name].push(rows[name][i]);
+				more.event.push(event);
+				more.period.push(period * rows.samples[i] / place.samples);
+			}
+		});
+		for (const name of Object.keys(rows)) {
+			const joined = new rows[name].constructor(rows[name].length + more[name].length);
+			joined.set(rows[name]);
+			joined.set(more[name], rows[name].length);
+			rows[name] = joined;
+		}
 	}
 
 	/* A function's total counts a sample once, however often the function is on the stack: at the

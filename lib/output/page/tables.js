@@ -137,10 +137,12 @@ function groupRow(columns, more) {
  * model's figures, `at(row)` the index in it. */
 function figureColumns(app, kind, at) {
 	const {model} = app, {events} = model.data, columns = [];
-	const order = [app.event, ...events.keys()].filter((event, i, all) => all.indexOf(event) === i);
+	/* What was only counted along is in the metrics. */
+	const order = [app.event, ...events.keys()].filter((event, i, all) => all.indexOf(event) === i &&
+		(event === app.event || events[event].leader === undefined));
 	for (const event of order) {
 		const figures = model.figures(event), table = figures[kind];
-		const group = events.length > 1 ? events[event].name : undefined;
+		const group = order.length > 1 ? events[event].name : undefined;
 		const share = (column) => (row) => figures.whole ? table[column][at(row)] / figures.whole : 0;
 		columns.push({title: "self", group, number: true, bar: true, value: share("self"),
 			text: (row) => percent(share("self")(row)),
@@ -148,7 +150,7 @@ function figureColumns(app, kind, at) {
 		columns.push({title: "total", group, number: true, value: share("total"),
 			text: (row) => percent(share("total")(row)), tip: "with all that it calls"});
 	}
-	for (const metric of model.data.metrics || []) {
+	for (const metric of model.data.metrics.filter(({shown}) => shown)) {
 		const value = (row) => metricValue(metric, (event) => model.figures(event)[kind].self[at(row)],
 			(event) => model.figures(event)[kind].selfSamples[at(row)]);
 		columns.push({title: metric.heading, number: true, value, text: (row) => metricText(metric, value(row)),

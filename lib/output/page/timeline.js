@@ -3,13 +3,16 @@
  * stacked by kind of code. A drag or Shift with the arrow keys selects a stretch, a click on a
  * thread's name that thread; everything else on the page then shows only that.
  */
-const GUTTER = 150, OVERVIEW = 44, LANE = 13, LANES = 6, AXIS = 16;
+const GUTTER = 150, OVERVIEW = 44, LANE = 13, LANES = 6, AXIS = 16, PHASE = 15;
 
 class Timeline {
 	constructor(app) {
 		this.app = app;
 		this.canvas = $("timeline");
 		this.count = app.model.data.slices.count;
+		/* Phases that the program named have a lane above all. */
+		this.phases = app.model.data.phases;
+		this.head = this.phases.length ? PHASE : 0;
 		this.listen();
 	}
 
@@ -29,13 +32,15 @@ class Timeline {
 	press(event) {
 		const box = this.canvas.getBoundingClientRect(), x = event.clientX - box.left, y = event.clientY - box.top;
 		if (x < GUTTER) {
-			const lane = Math.floor((y - OVERVIEW - 4) / LANE);
-			if (y < OVERVIEW || !this.lanes[lane])
+			const lane = Math.floor((y - this.head - OVERVIEW - 4) / LANE);
+			if (lane < 0 || !this.lanes[lane])
 				this.app.select({thread: -1});
 			else
 				this.app.select({thread: this.app.model.selection.thread === this.lanes[lane] ? -1 : this.lanes[lane]});
 			return;
 		}
+		if (y < this.head)
+			return this.choosePhase(this.sliceAt(event.clientX));
 		this.anchor = this.sliceAt(event.clientX);
 		event.preventDefault();
 		this.canvas.focus();
@@ -60,6 +65,34 @@ class Timeline {
 			this.app.select({from, to: Math.max(to, from + 1)});
 		else
 			this.app.select({from: 0, to: this.count});
+	}
+
+	/* The shortest phase there, which lies within the others. */
+	choosePhase(slice) {
+		const {width} = this.app.model.data.slices, grain = 3 / this.slicePixels();
+		const there = this.phases.filter(([, begin, end]) => begin / width - grain <= slice && end / width + grain >= slice);
+		const [phase] = there.sort((a, b) => (a[2] - a[1]) - (b[2] - b[1]));
+		if (phase) {
+			const from = Math.max(0, Math.min(this.count - 1, Math.floor(phase[1] / width)));
+			this.app.select({from, to: Math.max(from + 1, Math.min(this.count, Math.ceil(phase[2] / width)))});
+		}
+	}
+
+	drawPhases(context, room, letter, style) {
+		const whole = this.app.model.data.slices.width * this.count;
+		let free = 0;
+		for (const [name, begin, end] of this.phases) {
+			const left = GUTTER + Math.max(0, begin / whole) * room, wide = Math.max(1, Math.min(1, end / whole) * room + GUTTER - left);
+			context.fillStyle = style.getPropertyValue("--chosen");
+			context.fillRect(left, 1, wide, PHASE - 3);
+			context.fillStyle = style.getPropertyValue("--accent");
+			context.fillRect(left, 1, 1, PHASE - 3);
+			const text = left + 3 >= free ? cutText(name, wide - 6, letter) : "";
+			context.fillStyle = style.getPropertyValue("--ink");
+			context.fillText(text, left + 4, PHASE / 2);
+			if (text)
+				free = left + 4 + text.length * letter;
+		}
 	}
 
 	slicePixels() {
@@ -109,7 +142,7 @@ class Timeline {
 	draw() {
 		const {app} = this, {selection, data} = app.model;
 		const width = $("time").clientWidth - 24, lanes = this.lanes.length * LANE;
-		const height = OVERVIEW + 4 + lanes + AXIS, context = fitCanvas(this.canvas, width, height);
+		const {head} = this, height = head + OVERVIEW + 4 + lanes + AXIS, context = fitCanvas(this.canvas, width, height);
 		const style = getComputedStyle(document.documentElement);
 		const faint = style.getPropertyValue("--faint"), ink = style.getPropertyValue("--ink");
 		const line = style.getPropertyValue("--line");
@@ -119,10 +152,12 @@ class Timeline {
 		const letter = context.measureText("mmmmmmmmmm").width / 10;
 		context.fillStyle = ink;
 		context.fillText(cutText(selection.thread < 0 ? "all threads" : app.threadName(selection.thread), GUTTER - 10, letter),
-			2, OVERVIEW / 2);
-		this.bars(context, this.sums, GUTTER, 2, width - GUTTER, OVERVIEW - 2, false);
+			2, head + OVERVIEW / 2);
+		if (head)
+			this.drawPhases(context, width - GUTTER, letter, style);
+		this.bars(context, this.sums, GUTTER, head + 2, width - GUTTER, OVERVIEW - 2, false);
 		this.lanes.forEach((thread, i) => {
-			const y = OVERVIEW + 4 + i * LANE;
+			const y = head + OVERVIEW + 4 + i * LANE;
 			context.fillStyle = thread === selection.thread ? ink : faint;
 			context.fillText(cutText((thread === selection.thread ? "▸ " : "") + app.threadName(thread), GUTTER - 10, letter), 2,
 				y + LANE / 2);

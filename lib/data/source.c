@@ -1,6 +1,7 @@
 #include "data/source.h"
 
 #include "base/io.h"
+#include "base/unpack.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -91,6 +92,54 @@ static bool map_fd(struct source *source, int fd, uint64_t size)
 	return true;
 }
 
+/* Is it gzip's or zstd's, and not a recording, whose own records may be compressed? */
+static bool is_packed(const struct source *source)
+{
+	return source->map_size >= 4 && (memcmp(source->map, "\x1f\x8b", 2) == 0 ||
+					 memcmp(source->map, "\x28\xb5\x2f\xfd", 4) == 0);
+}
+
+static int copy_all(FILE *from, FILE *to, const char *path, uint64_t *size, struct err *err)
+{
+	unsigned char *buf = malloc(BLOCK_SIZE);
+	size_t n;
+	int rc = buf ? 0 : err_nomem(err);
+
+	while (!rc && (n = fread(buf, 1, BLOCK_SIZE, from)) > 0) {
+		*size += n;
+		if (io_write_full(fileno(to), buf, n) < 0)
+			rc = err_sys(err, errno, "cannot write the temporary file of %s", path);
+	}
+	free(buf);
+	return rc ? rc : unpack_failed(from, path, err);
+}
+
+/* Maps what a compressed file holds, by way of an unlinked file. */
+static int unpack_file(struct source *source, const char *path, struct err *err)
+{
+	FILE *packed, *plain;
+	uint64_t size = 0;
+	int rc = unpack_open(&packed, path, err);
+
+	if (rc)
+		return rc;
+	plain = tmpfile();
+	rc = plain ? copy_all(packed, plain, path, &size, err)
+		   : err_sys(err, errno, "cannot make a temporary file for %s", path);
+	if (!rc && !size)
+		rc = err_set(err, ERR_CORRUPT, "%s: there is nothing in it", path);
+	if (!rc) {
+		munmap((void *)source->map, source->map_size);
+		source->mapped = false;
+		if (!map_fd(source, fileno(plain), size))
+			rc = err_sys(err, errno, "cannot map the temporary file of %s", path);
+	}
+	if (plain)
+		fclose(plain);
+	fclose(packed);
+	return rc;
+}
+
 int source_open(struct source *source, const char *path, struct err *err)
 {
 	bool standard = !strcmp(path, "-");
@@ -115,7 +164,8 @@ int source_open(struct source *source, const char *path, struct err *err)
 	/* A file that cannot be mapped is read as a stream. Files of /proc say size 0. */
 	if (S_ISREG(st.st_mode) && st.st_size > 0)
 		map_fd(source, source->fd, (uint64_t)st.st_size);
-	return 0;
+	return source->mapped && !standard && is_packed(source) ? unpack_file(source, path, err)
+								: 0;
 }
 
 void source_close(struct source *source)

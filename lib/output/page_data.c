@@ -66,60 +66,76 @@ static int renumber(struct renumber *r, uint32_t old)
 	return 0;
 }
 
-static int collect_rows(struct data *data, struct err *err)
+static int add_row(struct data *data, struct slices *slices, uint64_t time, uint32_t thread,
+		   struct slice_row row, struct err *err)
+{
+	row.event = data->events.to[row.event];
+	row.stack = data->stacks.of_stack[row.stack];
+	if (row.event == NONE)
+		return 0;
+	if (renumber(&data->threads, thread))
+		return err_nomem(err);
+	row.thread = data->threads.to[thread];
+	return slices_add(slices, time, &row, err);
+}
+
+/* Cells of events that were sampled themselves, or of those that were counted along at others'
+ * samples: sums without a time. */
+static int add_cells(struct data *data, struct slices *slices, bool counted, struct err *err)
+{
+	const struct profile *profile = data->page->profile;
+	int rc = 0;
+
+	for (size_t i = 0; i < profile_cell_count(profile) && !rc; i++) {
+		const struct profile_cell *cell = profile_cell(profile, i);
+		const struct profile_event *event = profile_event(profile, cell->event);
+		struct slice_row row = {.event = cell->event,
+					.stack = cell->stack,
+					.samples = cell->samples,
+					.period = cell->period};
+
+		if (profile_event_counted(event, cell->event) == counted &&
+		    view_matches(data->matcher, cell->thread, cell->stack))
+			rc = add_row(data, slices, 0, cell->thread, row, err);
+	}
+	return rc;
+}
+
+static int add_samples(struct data *data, struct err *err)
 {
 	const struct page *page = data->page;
-	const struct profile_summary *summary = profile_summary(page->profile);
 	const struct sample *sample;
 	struct samples_walk walk;
-	int rc;
+	int rc = samples_walk_init(&walk, page->samples, page->profile, page->filter,
+				   SAMPLES_ALL_EVENTS, err);
 
-	data->slices = slices_new(summary->first_time, summary->last_time, ROWS_MAX);
-	if (!data->slices)
-		return err_nomem(err);
-	rc = samples_walk_init(&walk, page->samples, page->profile, page->filter,
-			       SAMPLES_ALL_EVENTS, err);
 	while (!rc && (sample = samples_walk_next(&walk))) {
-		struct slice_row row = {.event = data->events.to[sample->event],
-					.stack = data->stacks.of_stack[sample->stack],
+		struct slice_row row = {.event = sample->event,
+					.stack = sample->stack,
+					.samples = 1,
 					.period = sample->period};
 
-		if (row.event == NONE)
-			continue;
-		if (renumber(&data->threads, sample->thread)) {
-			rc = err_nomem(err);
-			break;
-		}
-		row.thread = data->threads.to[sample->thread];
-		rc = slices_add(data->slices, sample->time, &row, err);
+		rc = add_row(data, data->slices, sample->time, sample->thread, row, err);
 	}
 	samples_walk_fini(&walk);
 	return rc;
 }
 
-/* What was counted along at the samples of another event: only its sums are known. */
-static int collect_counted(struct data *data, struct err *err)
+static int collect_rows(struct data *data, struct err *err)
 {
-	const struct profile *profile = data->page->profile;
-	int rc = 0;
+	const struct profile_summary *summary = profile_summary(data->page->profile);
+	int rc;
 
+	data->slices = slices_new(summary->first_time, summary->last_time, ROWS_MAX);
 	data->counted = slices_new(0, 0, SIZE_MAX);
-	if (!data->counted)
+	if (!data->slices || !data->counted)
 		return err_nomem(err);
-	for (size_t i = 0; i < profile_cell_count(profile) && !rc; i++) {
-		const struct profile_cell *cell = profile_cell(profile, i);
-		struct slice_row row = {.event = data->events.to[cell->event],
-					.stack = data->stacks.of_stack[cell->stack],
-					.period = cell->period};
-
-		if (!profile_event_counted(profile_event(profile, cell->event), cell->event) ||
-		    row.event == NONE || data->threads.to[cell->thread] == NONE ||
-		    !view_matches(data->matcher, cell->thread, cell->stack))
-			continue;
-		row.thread = data->threads.to[cell->thread];
-		rc = slices_add(data->counted, 0, &row, err);
-	}
-	return rc;
+	/* Other tools' profiles may have sums alone. */
+	if (slices_count(data->slices) > 1)
+		rc = add_samples(data, err);
+	else
+		rc = add_cells(data, data->slices, false, err);
+	return rc ? rc : add_cells(data, data->counted, true, err);
 }
 
 static int collect(struct data *data, struct err *err)
@@ -154,8 +170,7 @@ static int collect(struct data *data, struct err *err)
 		    renumber(&data->files, profile_function(profile, function)->file))
 			return err_nomem(err);
 	}
-	rc = collect_rows(data, err);
-	return rc ? rc : collect_counted(data, err);
+	return collect_rows(data, err);
 }
 
 /* JSON */

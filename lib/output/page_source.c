@@ -117,24 +117,58 @@ static void mark_places(const struct sources *sources, const struct file *file,
 	}
 }
 
-/* [first line, text, text, ...] for each run of lines. */
+/* The quote of the triple-quoted string that is open behind the line, or 0; `open` is that before.
+ */
+static char open_behind(const char *text, size_t len, char open)
+{
+	for (size_t i = 0; i < len; i++) {
+		char c = text[i];
+		bool triple = (c == '"' || c == '\'') && i + 2 < len && text[i + 1] == c &&
+			      text[i + 2] == c;
+
+		if (c == '\\') {
+			i++;
+		} else if (open) {
+			if (triple && c == open) {
+				open = 0;
+				i += 2;
+			}
+		} else if (c == '#') {
+			break;
+		} else if (triple) {
+			open = c;
+			i += 2;
+		} else if (c == '"' || c == '\'') {
+			for (i++; i < len && text[i] != c; i++)
+				i += text[i] == '\\';
+		}
+	}
+	return open;
+}
+
+/* [first line, quote of the string that it lies in, text, text, ...] for each run of lines. */
 static void put_runs(struct strbuf *out, const struct source *source, const char *shown,
 		     uint32_t end)
 {
 	struct strbuf text = {0};
 	const char *comma = "";
+	char open = 0, before;
 
 	for (uint32_t line = 1; line <= end; line++) {
-		const char *bytes;
 		size_t len = 0;
+		const char *bytes = source_line(source, line, &len);
 
+		before = open;
+		open = open_behind(bytes, bytes ? len : 0, open);
 		if (!shown[line])
 			continue;
 		if (!shown[line - 1])
-			strbuf_printf(out, "%s[%" PRIu32, comma, line);
+			strbuf_printf(out, "%s[%" PRIu32 ",\"%s\"", comma, line,
+				      before == '"'    ? "\\\"\\\"\\\""
+				      : before == '\'' ? "'''"
+						       : "");
 		comma = ",";
 		strbuf_reset(&text);
-		bytes = source_line(source, line, &len);
 		names_add_source(&text, bytes ? bytes : "", bytes ? len : 0);
 		strbuf_char(out, ',');
 		page_put_text(out, strbuf_text(&text), text.len);

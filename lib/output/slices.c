@@ -30,7 +30,7 @@ struct slices *slices_new(uint64_t start, uint64_t end, size_t rows_max)
 	if (slices) {
 		slices->start = start;
 		slices->width = end > start ? (end - start) / SLICES_MAX + 1 : 1;
-		slices->count = SLICES_MAX;
+		slices->count = end > start ? SLICES_MAX : 1;
 		slices->rows_max = rows_max;
 	}
 	return slices;
@@ -102,7 +102,6 @@ int slices_add(struct slices *slices, uint64_t time, const struct slice_row *row
 	int rc;
 
 	sample.slice = slice < slices->count ? (uint32_t)slice : slices->count - 1;
-	sample.samples = 1;
 	rc = add(slices, &sample, err);
 	while (!rc && slices->rows.len > slices->rows_max && slices->count > 1)
 		rc = join_pairs(slices, err);

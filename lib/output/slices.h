@@ -18,10 +18,11 @@ struct slice_row {
 	uint64_t samples, period;
 };
 
-/* From `start` to `end`, ns; at most about `rows_max` rows. */
+/* From `start` to `end`, ns (one slice where there is no time between them); at most about
+ * `rows_max` rows. */
 struct slices *slices_new(uint64_t start, uint64_t end, size_t rows_max);
 void slices_free(struct slices *slices);
-/* Adds a sample at `time`; its row's slice and samples are not looked at. */
+/* Adds samples at `time`; the row's slice is not looked at. */
 int slices_add(struct slices *slices, uint64_t time, const struct slice_row *row, struct err *err);
 /* In order of slice, event, thread and stack, to be called once all are added. */
 const struct slice_row *slices_sorted(struct slices *slices, size_t *count);

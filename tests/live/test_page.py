@@ -351,6 +351,18 @@ def hostile_names_are_inert():
 
 
 @live.test
+def stacks_without_times_are_shown():
+    folded = pathlib.Path(live.SCRATCH.name, "stacks.txt")
+    folded.write_text("main;work;copy 30\nmain;work 60\nmain;other 10\n")
+    show(folded)
+    live.check(PAGE.run("return document.getElementById('time').hidden"), "there is a time line")
+    whole = PAGE.run("return app.flame.width")
+    live.check(abs(frame("work")["w"] / whole - 0.9) < 0.01, frame("work"), whole)
+    live.check("100 samples" in PAGE.text("#flame-frame"), PAGE.text("#flame-frame"))
+    clean()
+
+
+@live.test
 def without_samples_it_says_so():
     show(GOLDEN, "--comm", "no-such-thread")
     live.check("0 samples" in PAGE.text("#flame-frame"), PAGE.text("#flame-frame"))

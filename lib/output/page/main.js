@@ -166,7 +166,7 @@ class App {
 	lineText(row) {
 		const {func, line} = this.model.lines[row], {functions, files} = this.model.data;
 		const source = this.source.byPath.get(files[functions.file[func]][0]);
-		for (const [first, ...texts] of source ? source.lines : [])
+		for (const [first, , ...texts] of source ? source.lines : [])
 			if (line >= first && line < first + texts.length)
 				return texts[line - first];
 		return "";
@@ -464,6 +464,6 @@ readData().then((data) => {
 	app = new App(data);
 	document.documentElement.dataset.ready = "yes";
 }).catch((error) => {
-	$("loading").textContent = `The page cannot show its data: ${error.message}`;
+	document.body.prepend(make("p", {class: "message"}, `The page cannot show its data: ${error.message}`));
 	throw error;
 });

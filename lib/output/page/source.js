@@ -62,6 +62,7 @@ class Source {
 	}
 
 	refresh() {
+		const before = this.file;
 		const shown = [...this.rowsOf.keys()].filter((file) => this.rowsOf[file].length && this.app.fileMatches(file));
 		if (this.file < 0) {
 			const shares = new Map(shown.map((file) => [file, this.shareOf(file)]));
@@ -69,7 +70,10 @@ class Source {
 		}
 		this.files.current = this.file;
 		this.files.show(shown);
-		this.draw();
+		if (this.file !== before)
+			this.show(this.file, 0);
+		else
+			this.draw();
 	}
 
 	/* Line 0: the hottest. */
@@ -128,10 +132,10 @@ class Source {
 		let before = 0;
 		if (byLine.has(0))
 			add(0, null, "");
-		for (const [first, ...texts] of source ? source.lines : []) {
+		for (const [first, inside, ...texts] of source ? source.lines : []) {
 			if (first > before + 1)
 				body.append(this.gap(columns.length, first - before - 1));
-			let open = "";
+			let open = inside;
 			texts.forEach((text, i) => open = add(first + i, text, open));
 			before = first + texts.length - 1;
 		}

@@ -121,6 +121,10 @@ class Timeline {
 
 	refresh() {
 		const {app} = this, {model} = app;
+		/* A profile without times has one slice. */
+		$("time").hidden = this.count < 2;
+		if (this.count < 2)
+			return;
 		const key = `${app.event}:${model.selection.thread}`;
 		if (this.key_ !== key) {
 			this.key_ = key;

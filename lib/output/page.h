@@ -37,6 +37,8 @@ void page_stacks_fini(struct page_stacks *stacks);
 
 /* JSON's string of text that is escaped already (see names.h). */
 void page_put_text(struct strbuf *out, const char *text, size_t len);
+/* Of any text; NULL is none. */
+void page_put_raw_text(struct strbuf *out, const char *text);
 
 /* The member "sources": the lines of source that the stacks lie in. */
 int page_put_sources(struct strbuf *out, const struct page *page, const struct page_stacks *stacks,

@@ -186,7 +186,7 @@ void page_put_text(struct strbuf *out, const char *text, size_t len)
 	strbuf_char(out, '"');
 }
 
-static void put_raw_text(struct strbuf *out, const char *text)
+void page_put_raw_text(struct strbuf *out, const char *text)
 {
 	struct strbuf safe = {0};
 
@@ -272,11 +272,11 @@ static void put_head(struct strbuf *out, const struct data *data)
 	const struct profile_summary *s = profile_summary(page->profile);
 
 	strbuf_str(out, "{\"format\":1,\n\"command\":");
-	put_raw_text(out, s->command);
+	page_put_raw_text(out, s->command);
 	strbuf_str(out, ",\"python\":");
-	put_raw_text(out, s->python_version);
+	page_put_raw_text(out, s->python_version);
 	strbuf_str(out, ",\"filter\":");
-	put_raw_text(out, page->filter_text);
+	page_put_raw_text(out, page->filter_text);
 	strbuf_printf(out,
 		      ",\"version\":\"%s\",\n\"duration\":%" PRIu64 ",\"samples\":%" PRIu64
 		      ",\"lost\":%" PRIu64 ",\"python_lines\":%" PRIu64 ",\"fewest\":%" PRIu64
@@ -321,7 +321,7 @@ static void put_events(struct strbuf *out, const struct data *data)
 		const struct profile_event *event = profile_event(profile, e);
 
 		strbuf_str(out, i ? ",{\"name\":" : "{\"name\":");
-		put_raw_text(out, names_event(data->names, e));
+		page_put_raw_text(out, names_event(data->names, e));
 		strbuf_printf(out, ",\"frequency\":%.0f,\"every\":%" PRIu64 ",\"lost\":%" PRIu64,
 			      event->frequency, event->period, event->lost);
 		if (profile_event_counted(event, e))
@@ -409,7 +409,7 @@ static void put_phases(struct strbuf *out, const struct data *data)
 		const struct profile_phase *phase = profile_phase(profile, i);
 
 		strbuf_str(out, i ? ",[" : "[");
-		put_raw_text(out, profile_text(profile, phase->name));
+		page_put_raw_text(out, profile_text(profile, phase->name));
 		strbuf_printf(out, ",%" PRId64 ",%" PRId64 "]", (int64_t)(phase->begin - start),
 			      (int64_t)(phase->end - start));
 	}
@@ -423,7 +423,8 @@ static void put_files(struct strbuf *out, const struct data *data)
 	strbuf_str(out, "\"files\":[");
 	for (size_t i = 0; i < data->files.from.len; i++) {
 		strbuf_str(out, i ? ",\n[" : "[");
-		put_raw_text(out, profile_text(data->page->profile, data->files.from.items[i]));
+		page_put_raw_text(out,
+				  profile_text(data->page->profile, data->files.from.items[i]));
 		strbuf_char(out, ',');
 		strbuf_reset(&text);
 		names_add_file(data->names, data->files.from.items[i], &text);
@@ -473,7 +474,7 @@ static void put_threads(struct strbuf *out, const struct data *data)
 								data->threads.from.items[i]);
 
 		strbuf_printf(out, "%s[%" PRIu32 ",%" PRIu32 ",", i ? ",\n" : "", t->pid, t->tid);
-		put_raw_text(out, profile_text(profile, t->comm));
+		page_put_raw_text(out, profile_text(profile, t->comm));
 		strbuf_char(out, ']');
 	}
 	strbuf_str(out, "],\n");

@@ -192,10 +192,7 @@ static int put_file(struct strbuf *out, const struct sources *sources, const str
 	mark_places(sources, file, source, shown, end);
 	strbuf_str(out, *first ? "\n{\"path\":" : ",\n{\"path\":");
 	*first = false;
-	struct strbuf safe = {0};
-	names_add_text(&safe, name);
-	page_put_text(out, strbuf_text(&safe), safe.len);
-	strbuf_fini(&safe);
+	page_put_raw_text(out, name);
 	strbuf_printf(out, ",\"changed\":%s,\"lines\":[",
 		      source_changed(source) > 0 ? "true" : "false");
 	put_runs(out, source, shown, end);

@@ -139,7 +139,7 @@ static int put_object(FILE *out, json_t *object, int failed, bool *first, struct
 	fputs(*first ? "\n  " : ",\n  ", out);
 	*first = false;
 	/* A failed write shows in ferror(). */
-	json_dumpf(object, out, JSON_COMPACT | JSON_REAL_PRECISION(8));
+	json_dumpf(object, out, JSON_COMPACT | JSON_REAL_PRECISION(15));
 	json_decref(object);
 	return 0;
 }

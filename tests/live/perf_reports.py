@@ -57,6 +57,8 @@ def our_objects(path):
             if figures and figures["self_samples"]:
                 have = objects.setdefault(object_name(row["dso"]), [0, 0])
                 have[0] += figures["self_samples"]
-                have[1] += round(figures["self"] * event["period_total"])
+                have[1] += figures["self"] * event["period_total"]
+        # Shares are exact to one part in 10^15: what they are of is a whole number.
+        objects = {name: [samples, round(period)] for name, (samples, period) in objects.items()}
         events[event["name"]] = (objects, event["period_total"])
     return events

@@ -309,7 +309,8 @@ def recordings_are_complete():
         if ran.returncode != 0:
             raise Skip("perf cannot record: " + ran.stderr)
         out = subprocess.run([TOOLS / "unwind", path], capture_output=True, text=True, check=True).stdout
-    rows = [json.loads(line) for line in out.splitlines()]
+    rows = [row for row in map(json.loads, out.splitlines()) if "frames" in row]
+    check([row["backend"] for row in rows][0] == "table" and len(rows) > 1, rows)
     table = rows[0]
     check(table["samples"] >= 200, table)
     check(table["complete"] >= 0.99 * table["samples"], table)

@@ -1,5 +1,6 @@
 #include "cmd/cmd.h"
 
+#include "base/json_value.h"
 #include "base/text.h"
 #include "record/doctor.h"
 #include "record/pythons.h"
@@ -138,22 +139,9 @@ static void put_screen(const struct doctor *doctor, pid_t pid)
 /* JSON: documented in pyperf-doctor(1). NULL values, which jansson takes for failures, are turned
  * into one at the end. */
 
-static json_t *text_value(const char *text)
-{
-	struct strbuf utf8 = {0};
-	json_t *value;
-
-	if (!text)
-		return json_null();
-	text_repair(&utf8, text, strlen(text));
-	value = json_stringn(strbuf_text(&utf8), utf8.len);
-	strbuf_fini(&utf8);
-	return value;
-}
-
 static json_t *remedy_value(const struct doctor_line *line, enum privilege_place place)
 {
-	return text_value(privilege_remedy((enum privilege_need)line->need, place));
+	return json_of_text(privilege_remedy((enum privilege_need)line->need, place));
 }
 
 static json_t *line_value(const struct doctor_line *line)
@@ -166,7 +154,7 @@ static json_t *line_value(const struct doctor_line *line)
 				 remedy_value(line, PRIVILEGE_PODMAN), "kubernetes",
 				 remedy_value(line, PRIVILEGE_KUBERNETES));
 	return json_pack("{s:s, s:s, s:s, s:o, s:o}", "id", line->id, "title", line->title,
-			 "verdict", verdict_keys[line->verdict], "text", text_value(line->text),
+			 "verdict", verdict_keys[line->verdict], "text", json_of_text(line->text),
 			 "remedy", ways);
 }
 
@@ -176,11 +164,11 @@ static json_t *python_value(const struct doctor_python *python)
 
 	return json_pack("{s:i, s:i, s:i, s:o, s:o, s:o, s:b, s:b, s:s, s:o, s:i, s:i, s:i}", "pid",
 			 (int)python->pid, "namespace_pid", (int)python->ns_pid, "uid",
-			 (int)python->uid, "comm", text_value(python->comm), "version",
-			 text_value(found ? python->version : NULL), "path",
-			 text_value(found ? python->path : NULL), "debug", python->debug,
+			 (int)python->uid, "comm", json_of_text(python->comm), "version",
+			 json_of_text(found ? python->version : NULL), "path",
+			 json_of_text(found ? python->path : NULL), "debug", python->debug,
 			 "free_threaded", python->free_threaded, "verdict",
-			 verdict_keys[python->verdict], "text", text_value(python->text), "threads",
+			 verdict_keys[python->verdict], "text", json_of_text(python->text), "threads",
 			 (int)python->threads, "python_threads", (int)python->python_threads,
 			 "frames", (int)python->frames);
 }
@@ -198,7 +186,7 @@ static int put_json(const struct doctor *doctor)
 			 "version", 1, "pyperf", PYPERF_VERSION, "python_lines", doctor->works,
 			 "engine", engine_name(doctor->engine), "machine", "kernel", doctor->kernel,
 			 "cpus", doctor->cpus, "uid", (int)doctor->privilege.euid, "container",
-			 text_value(doctor_place_name(doctor->privilege.place)), "pid_namespace",
+			 json_of_text(doctor_place_name(doctor->privilege.place)), "pid_namespace",
 			 doctor->privilege.pid_namespace != 0, "user_namespace",
 			 doctor->privilege.user_namespace, "checks", checks, "hidden_processes",
 			 (int)doctor->hidden_processes, "pythons", pythons);

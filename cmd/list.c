@@ -1,5 +1,6 @@
 #include "cmd/cmd.h"
 
+#include "base/json_value.h"
 #include "base/text.h"
 #include "event/catalog.h"
 
@@ -189,19 +190,6 @@ static int put_screen(const struct catalog *catalog, const char *pattern)
 	return 0;
 }
 
-static json_t *text_value(const char *text)
-{
-	struct strbuf utf8 = {0};
-	json_t *value;
-
-	if (!text)
-		return json_null();
-	text_repair(&utf8, text, strlen(text));
-	value = json_stringn(strbuf_text(&utf8), utf8.len);
-	strbuf_fini(&utf8);
-	return value;
-}
-
 /* "a, b" */
 static json_t *names_value(const char *names)
 {
@@ -219,10 +207,10 @@ static json_t *names_value(const char *names)
 static json_t *event_value(const struct catalog_event *event)
 {
 	json_t *value = json_pack("{s:o, s:s, s:s, s:b, s:o, s:o, s:o}", "name",
-				  text_value(event->name), "kind", catalog_kind_name(event->kind),
+				  json_of_text(event->name), "kind", catalog_kind_name(event->kind),
 				  "status", catalog_status_name(event->status), "user_only",
-				  event->user_only, "why", text_value(event->why), "aliases",
-				  names_value(event->aliases), "text", text_value(event->text));
+				  event->user_only, "why", json_of_text(event->why), "aliases",
+				  names_value(event->aliases), "text", json_of_text(event->text));
 
 	if (value && event->status != CATALOG_UNTRIED)
 		json_object_set_new(value, "attr",
@@ -246,17 +234,17 @@ static int put_json(const struct catalog *catalog, bool whole)
 		const struct catalog_pmu *pmu = &catalog->pmus.items[i];
 
 		rc |= json_array_append_new(
-			pmus, json_pack("{s:o, s:I, s:o, s:o}", "name", text_value(pmu->name),
+			pmus, json_pack("{s:o, s:I, s:o, s:o}", "name", json_of_text(pmu->name),
 					"type", (json_int_t)pmu->type, "cpus",
-					text_value(pmu->cpus), "terms", text_value(pmu->terms)));
+					json_of_text(pmu->cpus), "terms", json_of_text(pmu->terms)));
 	}
 	for (size_t i = 0; whole && i < catalog->models.len; i++) {
 		const struct catalog_model *model = &catalog->models.items[i];
 
 		rc |= json_array_append_new(
 			models,
-			json_pack("{s:o, s:o, s:b, s:i, s:i, s:i}", "name", text_value(model->name),
-				  "text", text_value(model->text), "present", model->present,
+			json_pack("{s:o, s:o, s:b, s:i, s:i, s:i}", "name", json_of_text(model->name),
+				  "text", json_of_text(model->text), "present", model->present,
 				  "events", model->events, "counters", model->counters,
 				  "fixed_counters", model->fixed_counters));
 	}

@@ -1,5 +1,6 @@
 #include "output/counts.h"
 
+#include "base/json_value.h"
 #include "base/text.h"
 
 #include <jansson.h>
@@ -7,19 +8,6 @@
 #include <string.h>
 
 /* What `pyperf stat` tells other programs. */
-
-static json_t *text_value(const char *text)
-{
-	struct strbuf utf8 = {0};
-	json_t *value;
-
-	if (!text)
-		return json_null();
-	text_repair(&utf8, text, strlen(text));
-	value = json_stringn(strbuf_text(&utf8), utf8.len);
-	strbuf_fini(&utf8);
-	return value;
-}
 
 static json_t *number(double value)
 {
@@ -52,7 +40,7 @@ static json_t *event_value(const struct counts *counts, size_t event)
 						      (json_int_t)count->enabled_ns, "running_ns",
 						      (json_int_t)count->running_ns));
 	}
-	json_object_set_new(object, "name", text_value(counts->events->items[event].name));
+	json_object_set_new(object, "name", json_of_text(counts->events->items[event].name));
 	put_estimate(object, &estimate);
 	json_object_set_new(object, "counted", json_boolean(counted));
 	json_object_set_new(object, "scaled", json_boolean(scaled));
@@ -78,7 +66,7 @@ static json_t *row_value(const struct counts *counts, const struct counts_row *r
 	json_t *object = json_object(), *events = json_object(), *measured = json_object();
 
 	if (row->label)
-		json_object_set_new(object, "name", text_value(row->label));
+		json_object_set_new(object, "name", json_of_text(row->label));
 	else
 		json_object_set_new(object, "end_s", number(row->end));
 	for (size_t i = 0; i < counts->events->len; i++)
@@ -121,7 +109,7 @@ int output_counts_json(FILE *out, const struct counts *counts, struct err *err)
 		json_array_append_new(times, time);
 	}
 	json_object_set_new(root, "version", json_integer(1));
-	json_object_set_new(root, "target", text_value(counts->title));
+	json_object_set_new(root, "target", json_of_text(counts->title));
 	json_object_set_new(root, "events", events);
 	json_object_set_new(root, "metrics", measured);
 	json_object_set_new(root, "runs", times);

@@ -1,5 +1,6 @@
 #include "output/dump.h"
 
+#include "base/json_value.h"
 #include "base/text.h"
 #include "base/vec.h"
 #include "output/names.h"
@@ -288,24 +289,13 @@ int output_dump_text(FILE *out, const struct dump *dump, struct err *err)
 
 /* JSON: documented in pyperf-dump(1). A NULL that jansson takes for a failure is one at the end. */
 
-static json_t *text_value(const char *text)
-{
-	struct strbuf utf8 = {0};
-	json_t *value;
-
-	text_repair(&utf8, text, strlen(text));
-	value = json_stringn(strbuf_text(&utf8), utf8.len);
-	strbuf_fini(&utf8);
-	return value;
-}
-
 static json_t *frame_value(const struct dump *dump, const struct profile_frame *frame)
 {
 	const struct profile_function *function = function_of(dump, frame);
 
 	return json_pack("{s:o, s:o, s:s, s:I}", "function",
-			 text_value(profile_text(dump->profile, function->qualname)), "file",
-			 text_value(profile_text(dump->profile, function->file)), "kind",
+			 json_of_text(profile_text(dump->profile, function->qualname)), "file",
+			 json_of_text(profile_text(dump->profile, function->file)), "kind",
 			 frame_kind_name(function->kind), "line", (json_int_t)frame->line);
 }
 
@@ -324,8 +314,8 @@ static json_t *thread_value(const struct dump *dump, const struct snapshot_threa
 	value = rc ? NULL
 		   : json_pack("{s:I, s:o, s:o, s:b, s:b, s:O}", "tid", (json_int_t)thread->tid,
 			       "name",
-			       text_value(known ? profile_text(dump->profile, known->comm) : ""),
-			       "state", text_value(strbuf_text(&words)), "running",
+			       json_of_text(known ? profile_text(dump->profile, known->comm) : ""),
+			       "state", json_of_text(strbuf_text(&words)), "running",
 			       thread->state == 'R', "gil", thread->has_gil, "frames", list);
 	json_decref(list);
 	strbuf_fini(&words);
@@ -346,8 +336,8 @@ static json_t *process_value(const struct dump *dump, const struct snapshot_proc
 				thread_value(dump, &snapshot->threads.items[i], frames, err));
 	value = rc ? NULL
 		   : json_pack("{s:I, s:o, s:o, s:f, s:O}", "pid", (json_int_t)process->pid,
-			       "command", text_value(process->command), "python",
-			       process->version[0] ? text_value(process->version) : json_null(),
+			       "command", json_of_text(process->command), "python",
+			       process->version[0] ? json_of_text(process->version) : json_null(),
 			       "held_ms", (double)process->held_ns / 1e6, "threads", threads);
 	json_decref(threads);
 	return value;

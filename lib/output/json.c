@@ -1,5 +1,6 @@
 #include "output/rows.h"
 
+#include "base/json_value.h"
 #include "base/text.h"
 #include "output/memory.h"
 
@@ -12,19 +13,6 @@
  * and written on a line of its own, so that memory does not grow with the report and two reports
  * can be compared by lines.
  */
-
-/* NULL when memory runs out. */
-static json_t *text_value(const char *text)
-{
-	struct strbuf utf8 = {0};
-	json_t *value = NULL;
-
-	text_repair(&utf8, text, strlen(text));
-	if (!strbuf_failed(&utf8))
-		value = json_stringn(strbuf_text(&utf8), utf8.len);
-	strbuf_fini(&utf8);
-	return value;
-}
 
 static json_t *count_value(uint64_t count)
 {
@@ -151,7 +139,7 @@ static void set_gaps(json_t *object, int *rc, const struct report *report, uint3
 
 	if (profile_event_counted(event, index))
 		set(object, rc, "counted_with",
-		    text_value(profile_event(report->profile, event->group - 1)->name));
+		    json_of_text(profile_event(report->profile, event->group - 1)->name));
 	if (event->throttled) {
 		set(object, rc, "throttled", count_value(event->throttled));
 		set(object, rc, "throttled_ns", count_value(event->throttled_ns));
@@ -177,7 +165,7 @@ static int put_events(FILE *out, const struct report *report, const struct names
 		if (!rows_event_shown(report, e))
 			continue;
 		object = json_object();
-		set(object, &failed, "name", text_value(names_event(names, e)));
+		set(object, &failed, "name", json_of_text(names_event(names, e)));
 		set(object, &failed, "samples", count_value(report->view->samples[e]));
 		set(object, &failed, "period_total", count_value(report->view->period_total[e]));
 		set(object, &failed, "lost", count_value(event->lost));
@@ -208,10 +196,10 @@ static int put_function(FILE *out, const struct report *report, const struct nam
 	json_t *object = json_object();
 	int failed = 0;
 
-	set(object, &failed, "name", text_value(profile_text(profile, f->name)));
+	set(object, &failed, "name", json_of_text(profile_text(profile, f->name)));
 	set(object, &failed, "qualname",
-	    text_value(profile_text(profile, f->qualname ? f->qualname : f->name)));
-	set(object, &failed, "file", text_value(profile_text(profile, f->file)));
+	    json_of_text(profile_text(profile, f->qualname ? f->qualname : f->name)));
+	set(object, &failed, "file", json_of_text(profile_text(profile, f->file)));
 	set(object, &failed, "line", json_integer(f->line));
 	set(object, &failed, "kind", json_string(frame_kind_name(f->kind)));
 	set(object, &failed, "events", figures_value(report, names, row));
@@ -227,10 +215,10 @@ static int put_line(FILE *out, const struct report *report, const struct names *
 	json_t *object = json_object();
 	int failed = 0;
 
-	set(object, &failed, "file", text_value(profile_text(profile, f->file)));
+	set(object, &failed, "file", json_of_text(profile_text(profile, f->file)));
 	set(object, &failed, "line", json_integer(row->line));
 	set(object, &failed, "function",
-	    text_value(profile_text(profile, f->qualname ? f->qualname : f->name)));
+	    json_of_text(profile_text(profile, f->qualname ? f->qualname : f->name)));
 	set(object, &failed, "events", figures_value(report, names, row));
 	set_metrics(object, &failed, report, report->lines, row);
 	return put_object(out, object, failed, first, err);
@@ -247,7 +235,7 @@ static int put_group(FILE *out, const struct report *report, const struct names 
 
 		rows_add_group(report, names, row, i, &text);
 		set(object, &failed, view_key_name(report->groups->keys[i]),
-		    text_value(strbuf_text(&text)));
+		    json_of_text(strbuf_text(&text)));
 		strbuf_fini(&text);
 	}
 	set(object, &failed, "events", figures_value(report, names, row));
@@ -347,10 +335,10 @@ int output_memory_json(FILE *out, const struct memory_report *report, struct err
 		json_t *object = json_object();
 		int failed = 0;
 
-		set(object, &failed, "file", text_value(profile_text(report->profile, f->file)));
+		set(object, &failed, "file", json_of_text(profile_text(report->profile, f->file)));
 		set(object, &failed, "line", json_integer(lines ? row->line : f->line));
 		set(object, &failed, "function",
-		    text_value(profile_text(report->profile, f->qualname ? f->qualname : f->name)));
+		    json_of_text(profile_text(report->profile, f->qualname ? f->qualname : f->name)));
 		set(object, &failed, "kind", json_string(frame_kind_name(f->kind)));
 		set(object, &failed, "memory", memory_value(report, view, row));
 		rc = put_object(out, object, failed, &first, err);

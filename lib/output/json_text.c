@@ -1,6 +1,6 @@
 #include "output/json_text.h"
 
-#include "base/text.h"
+#include "base/json_value.h"
 
 #include <jansson.h>
 #include <string.h>
@@ -13,16 +13,11 @@ static int take(const char *bytes, size_t len, void *ctx)
 
 void json_add_text(struct strbuf *out, const char *text)
 {
-	struct strbuf utf8 = {0};
-	json_t *value = NULL;
+	json_t *value = json_of_text(text);
 
-	text_repair(&utf8, text, strlen(text));
-	if (!strbuf_failed(&utf8))
-		value = json_stringn(strbuf_text(&utf8), utf8.len);
 	if (!value || json_dump_callback(value, take, out, JSON_ENCODE_ANY))
 		out->failed = 1;
 	json_decref(value);
-	strbuf_fini(&utf8);
 }
 
 void json_add_u64(struct strbuf *out, uint64_t value)

@@ -115,9 +115,20 @@ static void put_load(void *memory, const char *name, uint64_t index)
 	fflush(dump);
 }
 
+static int64_t cpu_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts);
+	return ts.tv_sec * 1000000000ll + ts.tv_nsec;
+}
+
+/* A round is a time on a CPU, since the speed of CPUs varies. */
 static void work(void *memory, long rounds)
 {
-	while (rounds-- > 0)
+	int64_t end = cpu_ns() + rounds * 40000;
+
+	while (cpu_ns() < end)
 		((trampoline *)(uintptr_t)memory)(20, spin);
 }
 

@@ -38,8 +38,9 @@ pyperf annotate -i /out/w.data hot --json >/out/w.json
     misses = [row["events"].get("dTLB-load-misses", {}).get("self_samples", 0) for row in (walking, counting)]
     check(misses[0] > 100 and misses[0] > 10 * misses[1], "misses on the two lines:", misses, boot.text)
     for row in (walking, counting):
-        # The virtual machine counts about as many instructions as cycles.
-        check(0.7 < row["metrics"]["ipc"]["value"] < 1.4, row)
+        # Both counters of this machine are the host's clock, read at different moments: there is an IPC, but it tells
+        # nothing. Those of the arm64 machine are exact.
+        check(row["metrics"]["ipc"]["value"] > 0, row)
     rates = [row["metrics"]["tlb-mpki"]["value"] for row in (walking, counting)]
     check(walking["metrics"]["tlb-mpki"]["low"] > rates[1], "misses per 1,000 instructions:", rates, walking, counting)
     check("IPC" in boot.text and "tlbMPKI" in boot.text, boot.text)

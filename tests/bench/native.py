@@ -148,7 +148,7 @@ def parts(bench):
             seconds = {way: [] for way in ways}
             for _ in range(options.rounds):
                 for way, before in ways.items():
-                    seconds[way].append(float(output([*before, *program("100x" if options.short else "1500x")])))
+                    seconds[way].append(float(output([*before, *program("100x" if options.short else "6000x")])))
         median = {way: statistics.median(values) for way, values in seconds.items()}
         noise = statistics.median(abs(s - median["alone"]) for s in seconds["alone"]) / median["alone"]
         theirs, ours = (median[way] / median["alone"] - 1 for way in ("perf dwarf", "pyperf"))

@@ -354,7 +354,8 @@ int recorder_run(struct recorder *recorder, int wake_fd, bool (*on_wake)(void *c
 {
 	int ret = watch(recorder, wake_fd, SOURCE_WAKE, 0, err);
 
-	go_first();
+	if (recorder->native)
+		go_first();
 	if (!ret)
 		ret = start_counting(recorder, err);
 	while (!ret) {

@@ -46,7 +46,7 @@ struct py_layout {
 	__u8 code_identity[PY_IDENTITY_WORDS];
 	/* Up to 3.11 code objects have no version of their own: one that is made where another was
 	 * freed may have every part where the other had it. Then name and file tell them apart,
-	 * which costs two reads a frame and is done where `reuse` was seen. */
+	 * which costs two reads a frame and is done where `reuse` was seen often. */
 	__u8 identity_strings;
 	/* PyUnicodeObject, PyBytesObject */
 	__u16 unicode_length, unicode_state, unicode_ascii_data, unicode_compact_data;
@@ -79,7 +79,7 @@ struct py_process {
 	__u64 current;
 	__u64 runtime; /* address of _PyRuntime; in 3.6, which has none, of PyEval_EvalCode() */
 	__u32 lineage; /* copied by fork, so children share their parent's code objects */
-	__u32 reuse;   /* set by the walker: an address had one code object after another */
+	__u32 reuse;   /* counted by the walker: an address had one code object after another */
 	__u32 key;     /* the key itself, where only that is known */
 	__u32 reserved;
 };

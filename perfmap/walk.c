@@ -58,7 +58,7 @@ bool py_code_is(const struct py_layout *layout, const struct memory *memory, __u
 		__u32 fingerprint)
 {
 	struct walk_scratch scratch = {0};
-	struct py_process process = {.layout = *layout, .reuse = 1};
+	struct py_process process = {.layout = *layout, .reuse = WALK_REUSE_MANY};
 	struct walk walk = {.process = &process, .scratch = &scratch, .memory = memory};
 	__u64 name, filename;
 

@@ -198,7 +198,7 @@ static __always_inline long walk_read_code(struct walk *walk, __u64 addr)
 	if (WALK_READ(walk, scratch->code, size, addr))
 		return -1;
 	scratch->name = scratch->filename = 0;
-	if (walk->process->reuse && walk->process->layout.identity_strings) {
+	if (walk->process->reuse >= WALK_REUSE_MANY && walk->process->layout.identity_strings) {
 		const struct py_layout *layout = &walk->process->layout;
 
 		scratch->name = walk_string(walk, walk_code_word(scratch, layout->code_name));

@@ -283,7 +283,7 @@ static __always_inline void note_code(struct run *run)
 	    slot->lineage == key.lineage)
 		return;
 	if (slot->code == key.code && slot->lineage == key.lineage)
-		((struct py_process *)run->walk.process)->reuse = 1;
+		((struct py_process *)run->walk.process)->reuse++;
 	if (bpf_map_lookup_elem(&seen, &key)) {
 		*slot = key;
 		return;

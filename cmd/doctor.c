@@ -168,9 +168,9 @@ static json_t *python_value(const struct doctor_python *python)
 			 json_of_text(found ? python->version : NULL), "path",
 			 json_of_text(found ? python->path : NULL), "debug", python->debug,
 			 "free_threaded", python->free_threaded, "verdict",
-			 verdict_keys[python->verdict], "text", json_of_text(python->text), "threads",
-			 (int)python->threads, "python_threads", (int)python->python_threads,
-			 "frames", (int)python->frames);
+			 verdict_keys[python->verdict], "text", json_of_text(python->text),
+			 "threads", (int)python->threads, "python_threads",
+			 (int)python->python_threads, "frames", (int)python->frames);
 }
 
 static int put_json(const struct doctor *doctor)

@@ -233,20 +233,21 @@ static int put_json(const struct catalog *catalog, bool whole)
 	for (size_t i = 0; whole && i < catalog->pmus.len; i++) {
 		const struct catalog_pmu *pmu = &catalog->pmus.items[i];
 
-		rc |= json_array_append_new(
-			pmus, json_pack("{s:o, s:I, s:o, s:o}", "name", json_of_text(pmu->name),
-					"type", (json_int_t)pmu->type, "cpus",
-					json_of_text(pmu->cpus), "terms", json_of_text(pmu->terms)));
+		rc |= json_array_append_new(pmus, json_pack("{s:o, s:I, s:o, s:o}", "name",
+							    json_of_text(pmu->name), "type",
+							    (json_int_t)pmu->type, "cpus",
+							    json_of_text(pmu->cpus), "terms",
+							    json_of_text(pmu->terms)));
 	}
 	for (size_t i = 0; whole && i < catalog->models.len; i++) {
 		const struct catalog_model *model = &catalog->models.items[i];
 
 		rc |= json_array_append_new(
 			models,
-			json_pack("{s:o, s:o, s:b, s:i, s:i, s:i}", "name", json_of_text(model->name),
-				  "text", json_of_text(model->text), "present", model->present,
-				  "events", model->events, "counters", model->counters,
-				  "fixed_counters", model->fixed_counters));
+			json_pack("{s:o, s:o, s:b, s:i, s:i, s:i}", "name",
+				  json_of_text(model->name), "text", json_of_text(model->text),
+				  "present", model->present, "events", model->events, "counters",
+				  model->counters, "fixed_counters", model->fixed_counters));
 	}
 	root = json_pack("{s:i, s:o, s:o, s:o}", "version", 1, "events", events, "pmus", pmus,
 			 "libpfm4", models);

@@ -10,8 +10,9 @@
 #define WALK_IDENTITY_WORDS 16 /* of its characters that count */
 #define WALK_STRING_HEADER 64  /* bytes of a PyUnicodeObject or PyBytesObject before its data */
 
-/* Every program makes code objects where others were while it starts, some hundreds of them; one that
- * goes on doing so soon has more. Only then are the strings read, which costs a third of a walk. */
+/* Every program makes code objects where others were while it starts, some hundreds of them; one
+ * that goes on doing so soon has more. Only then are the strings read, which costs a third of a
+ * walk. */
 #define WALK_REUSE_MANY 512
 
 #endif

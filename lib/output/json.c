@@ -338,7 +338,8 @@ int output_memory_json(FILE *out, const struct memory_report *report, struct err
 		set(object, &failed, "file", json_of_text(profile_text(report->profile, f->file)));
 		set(object, &failed, "line", json_integer(lines ? row->line : f->line));
 		set(object, &failed, "function",
-		    json_of_text(profile_text(report->profile, f->qualname ? f->qualname : f->name)));
+		    json_of_text(
+			    profile_text(report->profile, f->qualname ? f->qualname : f->name)));
 		set(object, &failed, "kind", json_string(frame_kind_name(f->kind)));
 		set(object, &failed, "memory", memory_value(report, view, row));
 		rc = put_object(out, object, failed, &first, err);

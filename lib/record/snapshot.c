@@ -45,6 +45,7 @@ struct held {
 	size_t thread; /* in the snapshot */
 	uint64_t regs[64];
 	bool has_regs;
+	uint64_t sp, stack_end; /* of the map that sp is in; 0 where it is in none */
 	unsigned char *stack;
 	size_t stack_len;
 	struct {
@@ -174,39 +175,49 @@ static void hold_all(struct taking *taking)
 	taking->held.len = kept;
 }
 
-struct stack_search {
-	uint64_t sp, end;
-};
-
-static int find_stack(const struct proc_map *map, void *ctx)
-{
-	struct stack_search *search = ctx;
-
-	if (search->sp < map->start || search->sp >= map->end)
-		return 0;
-	search->end = map->end;
-	return 1;
-}
-
-static void read_native(struct held *held, pid_t pid, const struct memory *memory)
+static void read_registers(struct held *held)
 {
 	const struct arch *arch = arch_host();
 	uint64_t mask = arch->perf_regs_mask;
-	struct stack_search search = {0};
 	size_t sp = (size_t)__builtin_popcountll(mask & ((UINT64_C(1) << arch->perf_sp) - 1));
 
 	held->has_regs = stopped_registers(held->stopped.tid, mask, held->regs);
-	if (!held->has_regs)
+	held->sp = held->has_regs ? held->regs[sp] : 0;
+}
+
+static int find_stacks(const struct proc_map *map, void *ctx)
+{
+	struct taking *taking = ctx;
+
+	for (size_t i = 0; i < taking->held.len; i++) {
+		struct held *held = taking->held.items[i];
+
+		if (held->sp >= map->start && held->sp < map->end)
+			held->stack_end = map->end;
+	}
+	return 0;
+}
+
+static void read_stack(struct held *held, const struct memory *memory)
+{
+	if (!held->stack_end)
 		return;
-	search.sp = held->regs[sp];
-	if (proc_each_map(pid, find_stack, &search, NULL) != 1)
-		return;
-	held->stack_len = search.end - search.sp;
+	held->stack_len = held->stack_end - held->sp;
 	if (held->stack_len > STACK_BYTES_MAX)
 		held->stack_len = STACK_BYTES_MAX;
 	held->stack = malloc(held->stack_len);
-	if (!held->stack || memory_read(memory, search.sp, held->stack, held->stack_len))
+	if (!held->stack || memory_read(memory, held->sp, held->stack, held->stack_len))
 		held->stack_len = 0;
+}
+
+/* The maps are read once for all threads: it is the kernel's slowest part. */
+static void read_native(struct taking *taking, pid_t pid, const struct memory *memory)
+{
+	for (size_t i = 0; i < taking->held.len; i++)
+		read_registers(taking->held.items[i]);
+	proc_each_map(pid, find_stacks, taking, NULL);
+	for (size_t i = 0; i < taking->held.len; i++)
+		read_stack(taking->held.items[i], memory);
 }
 
 static void read_codes(struct taking *taking, struct held *held, const struct py_process *process,
@@ -412,8 +423,7 @@ static void hold_and_read(struct taking *taking, struct snapshot_process *found,
 	memory_process_init(&live, (pid_t)found->pid);
 	memory = memory_of_process(&live);
 	hold_all(taking);
-	for (size_t i = 0; i < taking->held.len; i++)
-		read_native(taking->held.items[i], (pid_t)found->pid, &memory);
+	read_native(taking, (pid_t)found->pid, &memory);
 	if (process)
 		read_python(taking, process, &memory);
 	release_all(taking);

@@ -26,6 +26,14 @@ void command_verbosity(int quiet, int verbose)
 	log_set_sink(to_stderr, NULL);
 }
 
+int word_find(const struct word *words, const char *name)
+{
+	for (; words->name; words++)
+		if (strcmp(words->name, name) == 0)
+			return words->value;
+	return -1;
+}
+
 int command_fail(const struct err *err)
 {
 	struct strbuf safe = {0};

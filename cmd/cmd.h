@@ -35,6 +35,14 @@ const struct command *command_find(const char *name);
 poptContext command_options(const struct command *command, int argc, const char **argv,
 			    int stop_at_word, int *status);
 
+/* Words of an option that takes one of a few; ended by a row without name. */
+struct word {
+	const char *name;
+	int value;
+};
+/* The value, which is not negative; -1 where the word is none of them. */
+int word_find(const struct word *words, const char *name);
+
 /* "pyperf: sentence" and the hint on stderr; returns the exit status. */
 int command_fail(const struct err *err);
 /* A usage error in the command's own words: also names `pyperf help COMMAND`. Returns 2. */

@@ -1,4 +1,4 @@
-#include "cmd/cmd.h"
+#include "cmd/filter.h"
 
 #include "base/log.h"
 #include "base/privilege.h"
@@ -6,7 +6,6 @@
 #include "record/target.h"
 
 #include <errno.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -22,27 +21,6 @@ const struct poptOption dump_options[] = {
 	{"json", '\0', POPT_ARG_NONE, &given.json, 0, "print JSON", NULL},
 	POPT_TABLEEND,
 };
-
-static const struct {
-	const char *name;
-	enum profile_native native;
-} modes[] = {
-	{"on", PROFILE_NATIVE_ON},
-	{"off", PROFILE_NATIVE_OFF},
-	{"all", PROFILE_NATIVE_ALL},
-};
-
-static int set_native(const struct command *command, enum profile_native *native)
-{
-	for (size_t i = 0; given.native && i < sizeof(modes) / sizeof(modes[0]); i++)
-		if (strcmp(modes[i].name, given.native) == 0) {
-			*native = modes[i].native;
-			return 0;
-		}
-	if (!given.native)
-		return 0;
-	return command_usage(command, "--native is on, off or all, not '%s'", given.native);
-}
 
 static int explain(struct err *err)
 {
@@ -91,7 +69,7 @@ int cmd_dump(int argc, const char **argv)
 {
 	const struct command *command = command_find("dump");
 	struct recorder_target target = {.kind = RECORDER_PROCESSES};
-	enum profile_native native = PROFILE_NATIVE_ON;
+	int native = PROFILE_NATIVE_ON;
 	struct err err = {0};
 	poptContext context;
 	const char *word;
@@ -102,7 +80,9 @@ int cmd_dump(int argc, const char **argv)
 		return status;
 	command_verbosity(0, 0);
 	word = poptGetArg(context);
-	status = set_native(command, &native);
+	if (given.native && (native = word_find(native_words, given.native)) < 0)
+		status = command_usage(command, "--native is on, off or all, not '%s'",
+				       given.native);
 	if (!status && !given.pids && !word)
 		status = command_usage(command, "which process? For example: pyperf dump -p 4711");
 	if (!status && (target_check(&err) < 0 ||
@@ -111,7 +91,7 @@ int cmd_dump(int argc, const char **argv)
 	for (; !status && word; word = poptGetArg(context))
 		if (target_add_ids(&target, word, &err) < 0)
 			status = command_fail(&err);
-	if (!status && dump(&target, native, &err) < 0)
+	if (!status && dump(&target, (enum profile_native)native, &err) < 0)
 		status = command_fail(&err);
 	target_fini(&target);
 	poptFreeContext(context);

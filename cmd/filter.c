@@ -50,20 +50,12 @@ const struct poptOption inline_options[] = {
 	POPT_TABLEEND,
 };
 
-static const struct word native_words[] = {
+const struct word native_words[] = {
 	{"on", PROFILE_NATIVE_ON},
 	{"off", PROFILE_NATIVE_OFF},
 	{"all", PROFILE_NATIVE_ALL},
 	{0},
 };
-
-int word_find(const struct word *words, const char *name)
-{
-	for (; words->name; words++)
-		if (strcmp(words->name, name) == 0)
-			return words->value;
-	return -1;
-}
 
 /* The events' names for a message: "cycles, cache-misses". */
 static void list_events(const struct profile *profile, struct strbuf *out)

@@ -17,13 +17,8 @@ struct view_given {
 };
 extern struct view_given view_given;
 
-/* Words of an option that takes one of a few. */
-struct word {
-	const char *name;
-	int value;
-};
-/* The value; -1 where the word is none of them. */
-int word_find(const struct word *words, const char *name);
+/* Of --native: values of enum profile_native. */
+extern const struct word native_words[];
 
 struct opened {
 	struct data_file *file;

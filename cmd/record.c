@@ -59,10 +59,6 @@ const struct poptOption record_options[] = {
 	POPT_TABLEEND,
 };
 
-struct word {
-	const char *name;
-	int value;
-};
 static const struct word python_words[] = {
 	{"auto", RECORDER_PYTHON_AUTO}, {"bpf", RECORDER_PYTHON_BPF},
 	{"stop", RECORDER_PYTHON_STOP}, {"trampoline", RECORDER_PYTHON_TRAMPOLINE},
@@ -72,16 +68,6 @@ static const struct word call_graph_words[] = {
 	{"auto", RECORDER_CHAIN_AUTO}, {"dwarf", RECORDER_CHAIN_DWARF}, {"fp", RECORDER_CHAIN_FP},
 	{"lbr", RECORDER_CHAIN_LBR},   {"none", RECORDER_CHAIN_NONE},	{0},
 };
-
-static int find_word(const struct word *words, const char *name, int *value)
-{
-	for (; words->name; words++)
-		if (strcmp(words->name, name) == 0) {
-			*value = words->value;
-			return 0;
-		}
-	return -1;
-}
 
 /* "512" pages, or a size such as "2M"; rounded up to a power of two. */
 static int parse_pages(const char *text, size_t *pages)
@@ -153,7 +139,7 @@ static int set_call_graph(const struct command *command, struct recorder_options
 					     "--call-graph dwarf,SIZE takes bytes of stack, at "
 					     "most %u, not '%s'",
 					     RECORDER_STACK_BYTES_MAX, mode + 6);
-	} else if (find_word(call_graph_words, mode, &value) < 0) {
+	} else if ((value = word_find(call_graph_words, mode)) < 0) {
 		return command_usage(
 			command, "--call-graph is auto, dwarf, fp, lbr or none, not '%s'", mode);
 	}
@@ -164,18 +150,19 @@ static int set_call_graph(const struct command *command, struct recorder_options
 
 static int set_options(const struct command *command, struct recorder_options *options)
 {
-	int value = RECORDER_PYTHON_AUTO, status = set_frequency(command, options);
+	int python = given.python ? word_find(python_words, given.python) : RECORDER_PYTHON_AUTO;
+	int status = set_frequency(command, options);
 
 	if (!status)
 		status = set_call_graph(command, options);
 	if (status)
 		return status;
 	options->no_inherit = target_given.alone;
-	if (given.python && find_word(python_words, given.python, &value) < 0)
+	if (python < 0)
 		return command_usage(command,
 				     "--python is auto, bpf, stop, trampoline or off, not '%s'",
 				     given.python);
-	options->python = (enum recorder_python)value;
+	options->python = (enum recorder_python)python;
 	if (given.pages && parse_pages(given.pages, &options->pages) < 0)
 		return command_usage(command,
 				     "-m takes pages (512) or a size (2M) of at most 4G, not '%s'",

@@ -2,6 +2,7 @@
 
 #include "cmd/stat.h"
 
+#include "base/clock.h"
 #include "base/io.h"
 #include "output/counts.h"
 #include "perfmap/source.h"
@@ -13,7 +14,6 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/timerfd.h>
-#include <time.h>
 #include <unistd.h>
 
 /* The last ones are left out where the machine does not count them. */
@@ -65,10 +65,7 @@ struct run {
 
 static double now(void)
 {
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (double)ts.tv_sec + 1e-9 * (double)ts.tv_nsec;
+	return 1e-9 * (double)clock_now_ns();
 }
 
 static void end_interval(struct run *run)

@@ -1,5 +1,6 @@
 #include "record/control.h"
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "perfmap/source.h"
 #include "record/recorder.h"
@@ -11,7 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #define LINE_BYTES 1024 /* of an order; a longer one is none */
@@ -197,12 +197,10 @@ static const struct verb *find_verb(const char *line, const char **rest)
 static bool find_origin(struct order *order)
 {
 	unsigned long long time;
-	struct timespec now;
 	int len = 0;
 
 	if (order->name[0] != '@') {
-		clock_gettime(CLOCK_MONOTONIC, &now);
-		order->time = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+		order->time = clock_now_ns();
 		return true;
 	}
 	if (sscanf(order->name, "@%llu,%u,%u %n", &time, &order->pid, &order->tid, &len) != 3 ||

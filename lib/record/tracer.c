@@ -19,6 +19,7 @@
  */
 #include "record/tracer_internal.h"
 
+#include "base/clock.h"
 #include "base/io.h"
 #include "event/event.h"
 #include "process/stopped.h"
@@ -58,14 +59,6 @@ union any_siginfo {
 	struct perf_siginfo perf;
 };
 
-uint64_t tracer_now(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
-}
-
 bool tracer_tell(struct tracer *tracer, uint32_t kind, const void *head, size_t head_len,
 		 const void *body, size_t body_len)
 {
@@ -82,7 +75,7 @@ bool tracer_tell(struct tracer *tracer, uint32_t kind, const void *head, size_t 
 
 static void tell_stop(struct tracer *tracer, uint32_t kind, pid_t tid)
 {
-	struct tracer_stop stop = {.time = tracer_now(), .tid = (uint32_t)tid};
+	struct tracer_stop stop = {.time = clock_now_ns(), .tid = (uint32_t)tid};
 
 	tracer_tell(tracer, kind, &stop, sizeof(stop), NULL, 0);
 }
@@ -203,7 +196,7 @@ static void on_sample(struct tracer *tracer, struct task *task, const union any_
 
 	stopped_thread_pointer(task->tid, &task->pointer);
 	/* From here on it is off its CPU: every sample that it had is older. */
-	now = tracer_now();
+	now = clock_now_ns();
 	tracer_close_retired(task);
 	if (info->perf.flags & TRAP_PERF_ASYNC) {
 		/* It had SIGTRAP blocked, and ran on. */
@@ -216,7 +209,7 @@ static void on_sample(struct tracer *tracer, struct task *task, const union any_
 	tracer->stops++;
 	tracer_follow_rate(tracer, task);
 	let_go_on(task, 0);
-	tracer->stall_ns += tracer_now() - now;
+	tracer->stall_ns += clock_now_ns() - now;
 	tracer_adjust_rate(tracer, now);
 }
 
@@ -413,7 +406,7 @@ static void begin_leaving(struct tracer *tracer)
 static void look_at(struct tracer *tracer, pid_t tid, uint64_t time)
 {
 	struct task *task = tracer_find_task(tracer, tid);
-	uint64_t now = tracer_now();
+	uint64_t now = clock_now_ns();
 	struct tracer_status status;
 
 	if (!task) {

@@ -59,7 +59,6 @@ struct tracer {
 	} walked;
 };
 
-uint64_t tracer_now(void);
 struct task *tracer_find_task(const struct tracer *tracer, pid_t tid);
 /* A thread that is traced; NULL where it has ended, or memory has. */
 struct task *tracer_add_task(struct tracer *tracer, pid_t tid);

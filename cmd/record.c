@@ -310,7 +310,8 @@ static int run(struct recorder *recorder, struct child *child,
 		return ret == ERR_NOT_FOUND ? 127 : 126;
 	}
 	if (recording->duration_us)
-		session_timer(recording->duration_us + (uint64_t)options->delay_ms * 1000);
+		session_timer(recording->duration_us +
+			      (options->delay_ms > 0 ? (uint64_t)options->delay_ms * 1000 : 0));
 	recording->scope.recorder = recorder;
 	recording->err = &order_err;
 	ret = recorder_run(recorder, recording->wake_fd, on_order, recording, &err);

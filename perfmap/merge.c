@@ -49,7 +49,7 @@ size_t merge_stacks(const uint8_t *native, size_t native_count, const struct py_
 			trusted = at == python_count;
 		if ((native[i] == MERGE_NATIVE || all) && trusted)
 			push(out, &len, false, i);
-		else if (native[i] != MERGE_TRAMPOLINE)
+		else if (native[i] != MERGE_TRAMPOLINE && native[i] != MERGE_EVALUATOR)
 			++*dropped;
 	}
 	while (at < python_count)

@@ -22,15 +22,17 @@
  *  - native frames on the root side of the last eval frame are kept only when every Python run
  *    found its eval frame.
  *
- * Trampolines and eval frames themselves do not appear in the result: their time is Python's. But
- * when they are asked for (`all`), a trampoline stays where it is, and an eval frame stands above
- * the run that it executes: what a line costs is its eval loop's or what that calls.
+ * Trampolines, their evaluator and eval frames themselves do not appear in the result: their time
+ * is Python's. But when they are asked for (`all`), the former stay where they are, and an eval
+ * frame stands above the run that it executes: what a line costs is its eval loop's or what that
+ * calls.
  */
 enum merge_class {
 	MERGE_KERNEL,
 	MERGE_NATIVE,
 	MERGE_EVAL,	  /* the interpreter's eval loop */
 	MERGE_TRAMPOLINE, /* of -X perf; code that the interpreter made of a function */
+	MERGE_EVALUATOR,  /* what the interpreter calls a trampoline by */
 };
 
 struct merge_item {

@@ -59,6 +59,7 @@ struct chains {
 	size_t python_count;
 	bool python_cut; /* it has more frames than were recorded */
 	uint32_t lineage;
+	bool trampolined;  /* a trampoline of Python was seen */
 	struct map jitted; /* lineages whose interpreter was seen to run code that it made */
 	struct unwind_frame unwound[UNWOUND_MAX];
 	struct merge_item merged[NATIVE_MAX + PYTHON_MAX];
@@ -162,6 +163,7 @@ static bool find_jit(struct chains *chains, const struct chain_sample *in, uint6
 		hit->frame = generated_frame(profile, &found, addr);
 		return hit->frame != KEYED_NONE;
 	}
+	chains->trampolined = true;
 	hit->class = MERGE_TRAMPOLINE;
 	hit->frame = trampoline_frame(profile, &found.entry);
 	if (hit->frame != KEYED_NONE && chains->native_wanted == PROFILE_NATIVE_ALL) {
@@ -169,6 +171,24 @@ static bool find_jit(struct chains *chains, const struct chain_sample *in, uint6
 		return hit->plain != KEYED_NONE;
 	}
 	return hit->frame != KEYED_NONE;
+}
+
+static bool is_named(const struct profile *profile, uint32_t dso, uint64_t vaddr, const char *name)
+{
+	struct elf_symbol symbol;
+
+	return objects_symbol(profile->objects, dso, vaddr, &symbol) &&
+	       strcmp(symbol.name, name) == 0;
+}
+
+static uint8_t class_of(const struct chains *chains, uint32_t dso, uint64_t vaddr)
+{
+	if (objects_is_eval(chains->profile->objects, dso, vaddr))
+		return MERGE_EVAL;
+	/* Where it called a trampoline, that was seen before. */
+	if (chains->trampolined && is_named(chains->profile, dso, vaddr, "py_trampoline_evaluator"))
+		return MERGE_EVALUATOR;
+	return MERGE_NATIVE;
 }
 
 static bool is_shown(const struct chains *chains, uint8_t class)
@@ -197,8 +217,8 @@ static struct native_hit find_native(struct chains *chains, const struct chain_s
 	hit.nameless = dso->kind == DSO_ANON && hit.frame == KEYED_NONE;
 	is_file = dso->kind == DSO_ELF &&
 		  objects_vaddr(profile->objects, map.dso, map.file_offset, &vaddr);
-	if (is_file && objects_is_eval(profile->objects, map.dso, vaddr))
-		hit.class = MERGE_EVAL;
+	if (is_file)
+		hit.class = class_of(chains, map.dso, vaddr);
 	if (hit.frame == KEYED_NONE)
 		hit.frame = profile_add_frame(profile, ORIGIN_NATIVE, map.dso, map.file_offset);
 	if (chains->expand && is_file && is_shown(chains, hit.class) && hit.frame != KEYED_NONE &&
@@ -413,15 +433,13 @@ static bool is_jit_entry(const struct chains *chains, size_t native)
 {
 	const struct profile *profile = chains->profile;
 	const struct frame_item *item;
-	struct elf_symbol symbol;
 	uint64_t vaddr;
 
 	if (chains->classes[native] != MERGE_NATIVE)
 		return false;
 	item = profile_frame_item(profile, chains->native_frames[native]);
 	return objects_vaddr(profile->objects, item->key.owner, item->key.addr, &vaddr) &&
-	       objects_symbol(profile->objects, item->key.owner, vaddr, &symbol) &&
-	       strcmp(symbol.name, "_PyJIT_Entry") == 0;
+	       is_named(profile, item->key.owner, vaddr, "_PyJIT_Entry");
 }
 
 /*
@@ -494,14 +512,20 @@ static uint32_t python_frame(struct chains *chains, const struct py_raw_frame *r
 }
 
 /* With trampolines alone, the eval loop that a trampoline called is its Python function's. */
+static bool is_functions(const struct chains *chains, size_t native)
+{
+	return chains->classes[native] == MERGE_EVALUATOR ||
+	       (chains->classes[native] == MERGE_EVAL && native + 1 < chains->native_count &&
+		chains->classes[native + 1] == MERGE_TRAMPOLINE);
+}
+
 static size_t merge_trampolines(struct chains *chains)
 {
+	bool all = chains->native_wanted == PROFILE_NATIVE_ALL;
 	size_t count = 0;
 
 	for (size_t i = 0; i < chains->native_count; i++)
-		if (chains->classes[i] != MERGE_EVAL || i + 1 == chains->native_count ||
-		    chains->classes[i + 1] != MERGE_TRAMPOLINE ||
-		    chains->native_wanted == PROFILE_NATIVE_ALL)
+		if (all || !is_functions(chains, i))
 			chains->merged[count++] = (struct merge_item){.index = (uint32_t)i};
 	return count;
 }

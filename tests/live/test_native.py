@@ -83,7 +83,7 @@ def whole_and_in_order(python):
     return f"{told}, in threads {threads}, in order {ordered} of {len(inside)}"
 
 
-HIDDEN = r"(_PyEval_EvalFrameDefault|_TAIL_CALL_\w+)\b|py::"
+HIDDEN = r"(_PyEval_EvalFrameDefault|_TAIL_CALL_\w+|py_trampoline_evaluator)\b|py::"
 
 
 @live.test
@@ -110,7 +110,8 @@ def wanted():
             left = [frame.name.split("+")[0] for frame, match in zip(whole.frames, hidden) if not match]
             check(left == [frame.name.split("+")[0] for frame in usual.frames], "hidden is something else:", whole.frames, "of which is shown", usual.frames)
         check(shown["_PyEval_EvalFrameDefault"] > 200, shown)
-        check(bool(options) == (shown["py::"] > 200), shown)
+        for name in ("py::", "py_trampoline_evaluator"):
+            check(bool(options) == (shown[name] > 200), name, shown)
         told.append(f"{shown['_PyEval_EvalFrameDefault']} eval loops, {shown['py::']} trampolines")
     return "; ".join(told) or live.any_python()
 

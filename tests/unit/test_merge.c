@@ -11,7 +11,8 @@
 #include <cmocka.h>
 
 /*
- * One row per case, leaf first. Native frames: k kernel, n native, e eval loop, t trampoline.
+ * One row per case, leaf first. Native frames: k kernel, n native, e eval loop, t trampoline,
+ * v the evaluator that calls it.
  * Python frames: p, and P for the root-most one of its run. The result names native frames by
  * their index in the native stack and Python frames as a, b, c...
  */
@@ -35,6 +36,7 @@ static const struct merge_case cases[] = {
 	{"kernel, then a chain that breaks", "kknn", "P", "012a", 1},
 	{"kernel only", "kk", "pP", "01ab", 0},
 	{"trampolines vanish", "ntenten", "PP", "0a3b6", 0},
+	{"what calls trampolines vanishes", "ntventven", "PP", "0a4b8", 0},
 	{"a trampoline at the leaf", "ten", "P", "a2", 0},
 	{"a trampoline, broken chain", "ntn", "P", "0a", 1},
 	{"more evals than runs", "nenen", "P", "0a24", 0},
@@ -48,6 +50,7 @@ static const struct merge_case cases[] = {
 static const struct merge_case cases_of_all[] = {
 	{"the eval loop above what it runs", "nenen", "pPP", "01ab23c4", 0},
 	{"trampolines below what they call", "ntenten", "PP", "012a345b6", 0},
+	{"the evaluator below the trampoline that it calls", "etven", "PP", "0a123b4", 0},
 	{"the eval loop itself", "e", "PPP", "0abc", 0},
 	{"a trampoline, broken chain", "ntn", "P", "0a", 1},
 };
@@ -57,6 +60,7 @@ static uint8_t class_of(char c)
 	return c == 'k'	  ? MERGE_KERNEL
 	       : c == 'n' ? MERGE_NATIVE
 	       : c == 'e' ? MERGE_EVAL
+	       : c == 'v' ? MERGE_EVALUATOR
 			  : MERGE_TRAMPOLINE;
 }
 
@@ -144,7 +148,7 @@ static void test_properties(void **state)
 		assert_non_null(items);
 		for (size_t i = 0; i < n; i++) {
 			seed = seed * 1664525 + 1013904223;
-			native[i] = seed >> 20 & 3;
+			native[i] = (seed >> 20) % 5;
 			if (round & 1 && native[i] == MERGE_KERNEL && i > 2)
 				native[i] = MERGE_NATIVE;
 		}

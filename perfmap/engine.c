@@ -217,7 +217,7 @@ static int load_tracepoint(struct py_engine *engine, struct err *err)
 		{skel->maps.output, engine->skel->maps.output},
 		{skel->maps.requests, engine->skel->maps.requests},
 		{skel->maps.scratches, engine->skel->maps.scratches},
-		{skel->maps.stack_bases, engine->skel->maps.stack_bases},
+		{skel->maps.stacks, engine->skel->maps.stacks},
 		{skel->maps.stack_copies, engine->skel->maps.stack_copies},
 	};
 
@@ -352,14 +352,9 @@ int py_engine_copy_stacks(struct py_engine *engine, uint32_t usual, uint32_t mos
 	return 0;
 }
 
-void py_engine_stack_base(struct py_engine *engine, uint32_t thread, uint64_t base)
+void py_engine_learn_stack(struct py_engine *engine, uint32_t thread, const struct py_stack *stack)
 {
-	int map = bpf_map__fd(engine->skel->maps.stack_bases);
-
-	if (base)
-		bpf_map_update_elem(map, &thread, &base, BPF_ANY);
-	else
-		bpf_map_delete_elem(map, &thread);
+	bpf_map_update_elem(bpf_map__fd(engine->skel->maps.stacks), &thread, stack, BPF_ANY);
 }
 
 int py_engine_request_fd(const struct py_engine *engine)

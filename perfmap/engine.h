@@ -13,6 +13,7 @@
  * events. Fork copies a process's entry in the kernel, exec and the last exit drop it.
  */
 struct py_engine;
+struct py_stack;
 
 /* ERR_UNSUPPORTED where it was not built in or the kernel cannot; ERR_PERMISSION with the remedy.
  */
@@ -33,8 +34,8 @@ void py_engine_remove_process(struct py_engine *engine, pid_t pid);
  * known and at most `most` bytes away, else `usual` bytes. ERR_UNSUPPORTED on kernels before 5.15.
  */
 int py_engine_copy_stacks(struct py_engine *engine, uint32_t usual, uint32_t most, struct err *err);
-/* What a stack of the thread ends at, as py_raw_stack names it; 0: it is not known any more. */
-void py_engine_stack_base(struct py_engine *engine, uint32_t thread, uint64_t base);
+/* Of a thread as py_raw_stack names it. */
+void py_engine_learn_stack(struct py_engine *engine, uint32_t thread, const struct py_stack *stack);
 
 /*
  * The walker asks for code objects that it could not read whole (a page that is not in memory, a

@@ -44,7 +44,7 @@ int py_engine_copy_stacks(struct py_engine *engine, uint32_t usual, uint32_t mos
 	return err_set(err, ERR_UNSUPPORTED, "this pyperf was built without BPF");
 }
 
-void py_engine_stack_base(struct py_engine *engine, uint32_t thread, uint64_t base)
+void py_engine_learn_stack(struct py_engine *engine, uint32_t thread, const struct py_stack *stack)
 {
 }
 

@@ -93,13 +93,25 @@ struct py_raw_code {
  * above say of the sample. Only from the walker to the recorder, which unwinds it: in no file.
  */
 #define PY_RAW_STACK 0x314b5453u /* "STK1": struct py_raw_stack */
+/* "STI1": the same of the stack that a signal interrupted, before that of its handler. */
+#define PY_RAW_INTERRUPTED 0x31495453u
 
 struct py_raw_stack {
 	__u32 magic;
-	__u32 thread; /* by which py_engine_stack_base() knows it */
-	__u64 sp;     /* of the first byte that follows */
+	__u32 thread;	   /* by which py_engine_learn_stack() knows it */
+	__u64 sp;	   /* of the first byte that follows */
+	__u64 handler_end; /* what follows is a signal handler's own stack, up to here; 0: it is not
+			    */
 };
 #define PY_STACK_BYTES_MAX 61440 /* a record ends at 64 kB */
+
+/* What is known of a thread's stacks; 0: nothing. */
+struct py_stack {
+	__u64 base; /* where it ends */
+	/* While a handler runs on a stack of its own: where the interrupted stack pointer is saved.
+	 */
+	__u64 saved_sp;
+};
 
 #define PY_STRING_BYTES_MAX 1024 /* of each string; longer ones are cut */
 #define PY_TABLE_BYTES_MAX 16384 /* longer line tables are MISSING_TABLE */

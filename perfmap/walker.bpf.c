@@ -83,6 +83,7 @@ struct task_struct {
 	struct pid *thread_pid;
 	struct signal_struct *signal;
 	int pid, tgid;
+	unsigned long sas_ss_sp, sas_ss_size;
 };
 #pragma clang attribute pop
 
@@ -151,8 +152,8 @@ struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__uint(max_entries, WALKER_THREADS);
 	__type(key, __u32);
-	__type(value, __u64);
-} stack_bases SEC(".maps");
+	__type(value, struct py_stack);
+} stacks SEC(".maps");
 
 /* Indexed by the CPU. */
 #define STACK_PAGE 4096u
@@ -554,19 +555,37 @@ static __always_inline __u64 copy_stack(struct stack_copy *copy, __u64 sp, __u64
 	return bpf_probe_read_user(copy->bytes, first, (void *)sp) ? 0 : first;
 }
 
+static __always_inline void send_copy(void *ctx, struct stack_copy *copy, __u64 end)
+{
+	__u64 size, sp = copy->header.sp, len = stack_usual;
+
+	if (end - sp <= stack_most)
+		len = end - sp;
+	/* Words only: what pads a record is then less than one. */
+	size = sizeof(copy->header) + (copy_stack(copy, sp, len) & ~7ull);
+	barrier_var(size);
+	/* What finds no room is counted by the kernel, as a lost record. */
+	if (size <= sizeof(*copy))
+		bpf_perf_event_output(ctx, &output, BPF_F_CURRENT_CPU, copy, size);
+}
+
 /*
  * The stack from its top to its base, where the recorder has found that or the thread is the first
  * one, whose base exec has laid down; else so many bytes. perf's own copy (PERF_SAMPLE_STACK_USER)
  * has one size for all: too long for most stacks and too short for the others.
+ *
+ * A signal's handler may have a stack of its own (sigaltstack()): then that, and before it the
+ * interrupted one, where the recorder has found what the kernel saved.
  */
 static __always_inline void send_stack(void *ctx, struct task_struct *task)
 {
 	__u32 cpu = bpf_get_smp_processor_id(), thread = bpf_get_current_pid_tgid();
+	__u64 sp, handler, size, saved = 0, base = 0;
 	struct pt_regs___stack *regs;
-	__u64 *base, sp, size, len = stack_usual, end = 0;
 	struct stack_copy *copy;
+	struct py_stack *known;
 
-	if (!len || !bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_task_pt_regs) ||
+	if (!stack_usual || !bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_task_pt_regs) ||
 	    !BPF_CORE_READ(task, mm))
 		return;
 	copy = bpf_map_lookup_elem(&stack_copies, &cpu);
@@ -574,22 +593,27 @@ static __always_inline void send_stack(void *ctx, struct task_struct *task)
 		return;
 	regs = (struct pt_regs___stack *)bpf_task_pt_regs((void *)bpf_get_current_task_btf());
 	sp = BPF_CORE_READ(regs, sp);
-	base = bpf_map_lookup_elem(&stack_bases, &thread);
-	if (base)
-		end = *base;
-	else if (BPF_CORE_READ(task, pid) == BPF_CORE_READ(task, tgid))
-		end = BPF_CORE_READ(task, mm, start_stack);
-	if (end - sp <= stack_most)
-		len = end - sp;
-	copy->header.magic = PY_RAW_STACK;
+	known = bpf_map_lookup_elem(&stacks, &thread);
+	if (known) {
+		base = known->base;
+		saved = known->saved_sp;
+	}
+	if (!base && BPF_CORE_READ(task, pid) == BPF_CORE_READ(task, tgid))
+		base = BPF_CORE_READ(task, mm, start_stack);
 	copy->header.thread = thread;
+	copy->header.handler_end = 0;
+	handler = BPF_CORE_READ(task, sas_ss_sp);
+	size = BPF_CORE_READ(task, sas_ss_size);
+	if (sp - handler < size) {
+		copy->header.magic = PY_RAW_INTERRUPTED;
+		if (saved - sp < size &&
+		    !bpf_probe_read_user(&copy->header.sp, sizeof(copy->header.sp), (void *)saved))
+			send_copy(ctx, copy, base);
+		copy->header.handler_end = base = handler + size;
+	}
+	copy->header.magic = PY_RAW_STACK;
 	copy->header.sp = sp;
-	/* Words only: what pads a record is then less than one. */
-	size = sizeof(copy->header) + (copy_stack(copy, sp, len) & ~7ull);
-	barrier_var(size);
-	/* What finds no room is counted by the kernel, as a lost record. */
-	if (size <= sizeof(*copy))
-		bpf_perf_event_output(ctx, &output, BPF_F_CURRENT_CPU, copy, size);
+	send_copy(ctx, copy, base);
 }
 
 static __always_inline void run_walker(void *ctx, const __u64 held[2])

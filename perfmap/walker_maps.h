@@ -10,7 +10,7 @@
 #define WALKER_SEEN_CACHE 512 /* of them at hand on each CPU; a power of two */
 #define WALKER_NEW_CODES 8    /* code objects that one sample reads itself */
 #define WALKER_REQUEST_BYTES (256 * 1024)
-#define WALKER_THREADS 16384 /* whose stack's base is remembered */
+#define WALKER_THREADS 16384 /* whose stacks are remembered */
 
 struct walker_code_key {
 	__u64 code;

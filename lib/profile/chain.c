@@ -366,7 +366,7 @@ static bool unwind_native(struct chains *chains, const struct chain_sample *in)
 		return true;
 	}
 	chains->now = in->sample->id.time;
-	if (!native_stacks_of_sample(chains->unwinder, in->regs_mask, in->sample, &stack))
+	if (!native_stacks_of_sample(chains->unwinder, in->regs_mask, in->sample, NULL, &stack))
 		return true;
 	for (size_t i = 0; i < stack.count; i++)
 		if (!add_native(chains, in, stack.frames[i].ip - !stack.frames[i].exact, false))

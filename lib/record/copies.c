@@ -1,7 +1,7 @@
 #include "record/copies.h"
 
+#include "arch/arch.h"
 #include "base/log.h"
-#include "perfmap/frames.h"
 
 #include <string.h>
 
@@ -11,7 +11,7 @@ void copies_init(struct copies *copies, struct pythons *pythons, uint32_t usual,
 {
 	struct err why = {0};
 
-	*copies = (struct copies){.pythons = pythons, .most = most};
+	*copies = (struct copies){.pythons = pythons, .arch = arch_host(), .most = most};
 	copies->made = pythons_copy_stacks(pythons, usual, most, &why) == 0;
 	if (!copies->made)
 		log_debug("the kernel copies stacks, all of one size: %s", why.text);
@@ -19,40 +19,54 @@ void copies_init(struct copies *copies, struct pythons *pythons, uint32_t usual,
 
 void copies_fini(struct copies *copies)
 {
-	for (size_t i = 0; i < copies->len; i++)
-		vec_fini(&copies->items[i].bytes);
+	for (size_t i = 0; i < copies->len; i++) {
+		vec_fini(&copies->items[i].top.bytes);
+		vec_fini(&copies->items[i].interrupted.bytes);
+	}
 	vec_fini(copies);
-	map_fini(&copies->bases);
-	map_fini(&copies->retry_of);
-	vec_fini(&copies->retries);
+	map_fini(&copies->by_thread);
+	vec_fini(&copies->threads);
+}
+
+/* Whole words were sent; what pads the record is less than one. False when memory runs out. */
+static bool keep(struct copied *to, uint64_t sp, const char *bytes, size_t len)
+{
+	len &= ~(size_t)7;
+	to->bytes.len = 0;
+	if (!vec_reserve(&to->bytes, len + 1))
+		return false;
+	memcpy(to->bytes.items, bytes, len);
+	to->bytes.len = len;
+	to->sp = sp;
+	return true;
 }
 
 bool copies_take(struct copies *copies, size_t ring, const struct record_sample *record)
 {
 	struct py_raw_stack head;
 	struct copy *copy;
-	size_t len;
+	bool top;
 
 	if (record->raw_len < sizeof(head))
 		return false;
 	memcpy(&head, record->raw, sizeof(head));
-	if (head.magic != PY_RAW_STACK)
+	top = head.magic == PY_RAW_STACK;
+	if (!top && head.magic != PY_RAW_INTERRUPTED)
 		return false;
 	while (copies->len <= ring)
 		if (!vec_push(copies))
 			return true;
 	copy = &copies->items[ring];
-	copy->tid = 0;
-	/* Whole words were sent; what pads the record is less than one. */
-	len = (record->raw_len - sizeof(head)) & ~(size_t)7;
-	if (!vec_reserve(&copy->bytes, len + 1))
-		return true;
-	if (len)
-		memcpy(copy->bytes.items, (const char *)record->raw + sizeof(head), len);
-	copy->bytes.len = len;
-	copy->tid = record->id.tid;
+	/* The interrupted one comes first. */
+	if (!top || copy->thread != head.thread || !head.handler_end)
+		copy->interrupted.bytes.len = 0;
 	copy->thread = head.thread;
-	copy->sp = head.sp;
+	copy->handler_end = head.handler_end;
+	copy->tid = 0;
+	if (keep(top ? &copy->top : &copy->interrupted, head.sp,
+		 (const char *)record->raw + sizeof(head), record->raw_len - sizeof(head)) &&
+	    top)
+		copy->tid = record->id.tid;
 	return true;
 }
 
@@ -66,50 +80,87 @@ const struct copy *copies_of(struct copies *copies, size_t ring, const struct re
 	return copy;
 }
 
-static void set_base(struct copies *copies, uint32_t thread, uint64_t base)
+/* NULL when memory runs out. */
+static struct copies_thread *get_thread(struct copies *copies, uint32_t thread)
 {
-	uint64_t *known = map_put(&copies->bases, thread, NULL);
+	uint64_t *index = map_put(&copies->by_thread, thread, NULL);
 
-	if (!known || *known == base)
+	if (!index)
+		return NULL;
+	if (!*index) {
+		if (!vec_push(&copies->threads))
+			return NULL;
+		*index = copies->threads.len;
+	}
+	return &copies->threads.items[*index - 1];
+}
+
+static void tell(struct copies *copies, uint32_t id, struct copies_thread *thread,
+		 struct py_stack now)
+{
+	if (memcmp(&thread->known, &now, sizeof(now)) == 0)
 		return;
-	*known = base;
-	pythons_stack_base(copies->pythons, thread, base);
+	thread->known = now;
+	pythons_learn_stack(copies->pythons, id, &now);
+}
+
+static void set_base(struct copies *copies, uint32_t id, struct copies_thread *thread,
+		     uint64_t base)
+{
+	tell(copies, id, thread, (struct py_stack){base, thread->known.saved_sp});
 }
 
 /* Of samples that were taken before the walker was told there may be many. */
-static void try_longer(struct copies *copies, const struct copy *copy)
+static void try_longer(struct copies *copies, uint32_t id, struct copies_thread *thread,
+		       const struct copied *copied)
 {
-	uint64_t *index = map_put(&copies->retry_of, copy->thread, NULL);
-	struct copies_retry *retry;
+	if (copied->bytes.len + sizeof(uint64_t) > copies->most) {
+		thread->failed += thread->failed < RETRY_SHIFT_MAX;
+		thread->skip = 1u << thread->failed;
+		set_base(copies, id, thread, 0);
+	} else if (!thread->skip || !--thread->skip) {
+		set_base(copies, id, thread, copied->sp + copies->most);
+	}
+}
 
-	if (!index)
-		return;
-	if (!*index) {
-		if (!vec_push(&copies->retries))
-			return;
-		*index = copies->retries.len;
-	}
-	retry = &copies->retries.items[*index - 1];
-	if (copy->bytes.len + sizeof(uint64_t) > copies->most) {
-		retry->failed += retry->failed < RETRY_SHIFT_MAX;
-		retry->skip = 1u << retry->failed;
-		set_base(copies, copy->thread, 0);
-	} else if (!retry->skip || !--retry->skip) {
-		set_base(copies, copy->thread, copy->sp + copies->most);
-	}
+/* Where in the handler's stack the kernel saved the stack pointer that the stack goes on with
+ * elsewhere: at the last frame that a signal interrupted. */
+static uint64_t find_saved(const struct copies *copies, const struct copy *copy,
+			   const struct unwind_stack *stack)
+{
+	const struct arch_sigreturn *sigreturn = copies->arch->sigreturn;
+	size_t i = stack->count - 1;
+	uint64_t saved, sp;
+
+	while (i && !stack->frames[i].exact)
+		i--;
+	if (!i || !sigreturn)
+		return 0;
+	saved = stack->frames[i - 1].sp + (uint64_t)sigreturn->saved[copies->arch->dwarf_sp];
+	if (saved - copy->top.sp > copy->top.bytes.len - sizeof(sp))
+		return 0;
+	memcpy(&sp, copy->top.bytes.items + (saved - copy->top.sp), sizeof(sp));
+	return sp == stack->frames[i].sp ? saved : 0;
 }
 
 void copies_learn(struct copies *copies, const struct copy *copy, const struct unwind_stack *stack)
 {
 	const struct unwind_frame *last = &stack->frames[stack->count - 1];
-	uint64_t *retry;
+	const struct copied *outer = copy->interrupted.bytes.len ? &copy->interrupted : &copy->top;
+	struct copies_thread *thread = get_thread(copies, copy->thread);
 
-	if (stack->end == UNWIND_TRUNCATED || !copy->bytes.len) {
-		try_longer(copies, copy);
-	} else if (stack->end == UNWIND_COMPLETE) {
-		set_base(copies, copy->thread, last->cfa > last->sp ? last->cfa : last->sp);
-		retry = map_get(&copies->retry_of, copy->thread);
-		if (retry && *retry)
-			copies->retries.items[*retry - 1] = (struct copies_retry){0};
+	if (!thread)
+		return;
+	if (stack->end == UNWIND_COMPLETE) {
+		set_base(copies, copy->thread, thread, last->cfa > last->sp ? last->cfa : last->sp);
+		thread->failed = thread->skip = 0;
+	} else if (stack->end == UNWIND_OTHER_STACK) {
+		if (copy->handler_end)
+			tell(copies, copy->thread, thread,
+			     (struct py_stack){thread->known.base,
+					       find_saved(copies, copy, stack)});
+	} else if ((stack->end == UNWIND_TRUNCATED || !copy->top.bytes.len) &&
+		   (!copy->handler_end || outer == &copy->interrupted)) {
+		try_longer(copies, copy->thread, thread, outer);
 	}
 }

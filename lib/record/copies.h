@@ -3,6 +3,7 @@
 
 #include "base/map.h"
 #include "base/vec.h"
+#include "perfmap/frames.h"
 #include "record/pythons.h"
 #include "ring/record.h"
 #include "unwind/unwind.h"
@@ -17,30 +18,41 @@
  * happens to what is new and to threads with several stacks, the most is copied once; where even
  * that is too short, it is tried ever more seldom. A copy lies in its ring directly before the
  * sample that it belongs to.
+ *
+ * While a signal's handler runs on a stack of its own there are two, that of the handler and the
+ * one that was interrupted. Where the latter's top is saved is the same at each signal of a thread,
+ * and learnt from the first one.
  */
-struct copy {
-	uint32_t tid; /* whose it is; 0: none waits for its sample */
-	uint32_t thread;
+struct copied {
 	uint64_t sp;
 	struct {
 		VEC_OF(unsigned char)
 	} bytes;
 };
 
-/* Of a thread whose copies were too short. */
-struct copies_retry {
-	uint32_t failed; /* how often even the longest was */
-	uint32_t skip;	 /* so many samples, until that is tried again */
+struct copy {
+	uint32_t tid; /* whose it is; 0: none waits for its sample */
+	uint32_t thread;
+	uint64_t handler_end; /* of a handler's own stack; 0: it is none */
+	struct copied top;
+	struct copied interrupted; /* empty where there is none */
+};
+
+/* What was learnt of a thread, by its copies. */
+struct copies_thread {
+	struct py_stack known; /* to the walker */
+	uint32_t failed;       /* how often even the longest copy was too short */
+	uint32_t skip;	       /* so many samples, until that is tried again */
 };
 
 struct copies {
 	VEC_OF(struct copy) /* by ring */
 	struct pythons *pythons;
-	struct map bases;    /* as the walker has them, by thread */
-	struct map retry_of; /* thread -> index + 1 */
+	const struct arch *arch;
+	struct map by_thread; /* index + 1 */
 	struct {
-		VEC_OF(struct copies_retry)
-	} retries;
+		VEC_OF(struct copies_thread)
+	} threads;
 	uint32_t most;
 	bool made;
 };

@@ -20,6 +20,7 @@
  */
 struct engine;
 struct channels;
+struct py_stack;
 
 /* Code objects that an engine wants to be known, in one of two ways. */
 struct engine_codes {
@@ -57,9 +58,9 @@ struct engine_ops {
 	 */
 	int (*output)(struct engine *engine, int cpu, int event_fd, struct err *err);
 	int (*attach)(struct engine *engine, int event_fd, bool tracepoint, struct err *err);
-	/* py_engine_copy_stacks(), py_engine_stack_base(); NULL: the kernel copies stacks. */
+	/* py_engine_copy_stacks(), py_engine_learn_stack(); NULL: the kernel copies stacks. */
 	int (*copy_stacks)(struct engine *engine, uint32_t usual, uint32_t most, struct err *err);
-	void (*stack_base)(struct engine *engine, uint32_t thread, uint64_t base);
+	void (*learn_stack)(struct engine *engine, uint32_t thread, const struct py_stack *stack);
 	/* Opens the sampled events of the target; rings and attributes are the channels'. */
 	int (*start)(struct engine *engine, const struct channels *channels, struct err *err);
 	void (*enable)(struct engine *engine, bool on);

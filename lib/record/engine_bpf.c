@@ -41,9 +41,9 @@ static int bpf_copy_stacks(struct engine *engine, uint32_t usual, uint32_t most,
 	return py_engine_copy_stacks(walker(engine), usual, most, err);
 }
 
-static void bpf_stack_base(struct engine *engine, uint32_t thread, uint64_t base)
+static void bpf_learn_stack(struct engine *engine, uint32_t thread, const struct py_stack *stack)
 {
-	py_engine_stack_base(walker(engine), thread, base);
+	py_engine_learn_stack(walker(engine), thread, stack);
 }
 
 static void bpf_drop_process(struct engine *engine, pid_t pid)
@@ -86,7 +86,7 @@ const struct engine_ops engine_bpf = {
 	.output = bpf_output,
 	.attach = bpf_attach,
 	.copy_stacks = bpf_copy_stacks,
-	.stack_base = bpf_stack_base,
+	.learn_stack = bpf_learn_stack,
 	.add_process = bpf_add_process,
 	.drop_process = bpf_drop_process,
 	.request_fd = bpf_request_fd,

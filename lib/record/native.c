@@ -227,16 +227,21 @@ const struct perf_event_header *native_sample(struct native *native, size_t ring
 {
 	struct unwind_stack stack = {.frames = native->frames, .max = FRAMES_MAX};
 	const struct copy *copy = copies_of(&native->copies, ring, sample);
+	struct unwind_copy interrupted = {0};
 	struct record_sample with = *sample;
 
 	if (!sample->regs_user || !sample->stack_user || !sample->callchain)
 		return header;
 	if (copy) {
-		with.stack_user = copy->bytes.items;
-		with.stack_user_size = copy->bytes.len;
+		with.stack_user = copy->top.bytes.items;
+		with.stack_user_size = copy->top.bytes.len;
+		interrupted = (struct unwind_copy){.bytes = copy->interrupted.bytes.items,
+						   .addr = copy->interrupted.sp,
+						   .len = copy->interrupted.bytes.len};
 	}
 	/* Another program's maps: see native.h. */
-	if (!native_stacks_of_sample(native->stacks, attr->sample_regs_user, &with, &stack) ||
+	if (!native_stacks_of_sample(native->stacks, attr->sample_regs_user, &with, &interrupted,
+				     &stack) ||
 	    (stack.end == UNWIND_UNMAPPED && stack.count == 1)) {
 		if (!copy)
 			return header;
@@ -259,7 +264,8 @@ bool native_unwind(struct native *native, const struct record_sample *sample,
 		   struct unwind_stack *stack)
 {
 	*stack = (struct unwind_stack){.frames = native->frames, .max = FRAMES_MAX};
-	return native_stacks_of_sample(native->stacks, arch_host()->perf_regs_mask, sample, stack);
+	return native_stacks_of_sample(native->stacks, arch_host()->perf_regs_mask, sample, NULL,
+				       stack);
 }
 
 void native_each_end(const struct native *native,

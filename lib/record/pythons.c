@@ -146,10 +146,10 @@ int pythons_copy_stacks(struct pythons *pythons, uint32_t usual, uint32_t most, 
 	return pythons->ops->copy_stacks(pythons->engine, usual, most, err);
 }
 
-void pythons_stack_base(struct pythons *pythons, uint32_t thread, uint64_t base)
+void pythons_learn_stack(struct pythons *pythons, uint32_t thread, const struct py_stack *stack)
 {
-	if (pythons->ops->stack_base)
-		pythons->ops->stack_base(pythons->engine, thread, base);
+	if (pythons->ops->learn_stack)
+		pythons->ops->learn_stack(pythons->engine, thread, stack);
 }
 
 int pythons_start(struct pythons *pythons, const struct channels *channels, struct err *err)

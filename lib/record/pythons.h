@@ -18,6 +18,7 @@
  * the engine's entry at the same moment) and forgotten at exec.
  */
 struct pythons;
+struct py_stack;
 
 struct pythons_stats {
 	unsigned int found;   /* processes whose interpreter is walked */
@@ -41,7 +42,7 @@ bool pythons_need_output(const struct pythons *pythons);
 int pythons_output(struct pythons *pythons, int cpu, int fd, struct err *err);
 int pythons_attach(struct pythons *pythons, int fd, bool tracepoint, struct err *err);
 int pythons_copy_stacks(struct pythons *pythons, uint32_t usual, uint32_t most, struct err *err);
-void pythons_stack_base(struct pythons *pythons, uint32_t thread, uint64_t base);
+void pythons_learn_stack(struct pythons *pythons, uint32_t thread, const struct py_stack *stack);
 int pythons_start(struct pythons *pythons, const struct channels *channels, struct err *err);
 void pythons_enable(struct pythons *pythons, bool on);
 void pythons_finish(struct pythons *pythons);

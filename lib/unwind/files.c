@@ -10,6 +10,7 @@
 
 /* How far behind the copy of the stack an address is still taken for one of the stack. */
 #define STACK_BYTES_MAX (64ull << 20)
+#define SIGNAL_FRAME_MAX (64u << 10) /* with all registers that there are */
 
 struct unwind_files {
 	struct rules rules;
@@ -242,13 +243,18 @@ const struct rule *modules_rule(struct modules *modules, const struct unwind_fra
 	return rule_is(id) ? rules_get(&modules->files->rules, id) : NULL;
 }
 
+static bool in_copy(uint64_t offset, size_t copied, size_t len)
+{
+	return offset < copied && copied - offset >= len;
+}
+
 bool modules_read(struct modules *modules, const struct unwind_input *input, uint64_t addr,
 		  void *buf, size_t len)
 {
 	const struct unwind_source *source = &modules->source;
 	uint64_t offset = addr - input->stack_addr;
 
-	if (offset < input->stack_len && input->stack_len - offset >= len) {
+	if (in_copy(offset, input->stack_len, len)) {
 		/* A word, nearly always: in line. */
 		if (len == sizeof(uint64_t))
 			memcpy(buf, (const char *)input->stack + offset, sizeof(uint64_t));
@@ -256,14 +262,39 @@ bool modules_read(struct modules *modules, const struct unwind_input *input, uin
 			memcpy(buf, (const char *)input->stack + offset, len);
 		return true;
 	}
+	offset = addr - input->interrupted.addr;
+	if (in_copy(offset, input->interrupted.len, len)) {
+		memcpy(buf, (const char *)input->interrupted.bytes + offset, len);
+		return true;
+	}
 	if (!source->read || (source->running && !modules_find(modules, addr)))
 		return false;
 	return source->read(source->ctx, addr, buf, len) == 0;
 }
 
-enum unwind_end unwind_missing(const struct unwind_input *input, uint64_t addr)
+/* Whether the stack that a signal interrupted is not the one that its frame lies on. */
+static bool left_stack(const struct unwind_stack *out)
 {
-	bool stack = input->stack_len && addr - input->stack_addr < STACK_BYTES_MAX;
+	for (size_t i = out->count; i-- > 1;)
+		if (out->frames[i].exact)
+			return out->frames[i].sp - out->frames[i - 1].sp > SIGNAL_FRAME_MAX;
+	return false;
+}
 
-	return stack ? UNWIND_TRUNCATED : UNWIND_UNREADABLE;
+enum unwind_end unwind_missing(const struct unwind_input *input, const struct unwind_stack *out,
+			       uint64_t addr)
+{
+	if (!input->stack_len)
+		return UNWIND_UNREADABLE;
+	if (!left_stack(out))
+		return addr - input->stack_addr < STACK_BYTES_MAX ? UNWIND_TRUNCATED
+								  : UNWIND_UNREADABLE;
+	return addr - input->interrupted.addr < STACK_BYTES_MAX && input->interrupted.len
+		       ? UNWIND_TRUNCATED
+		       : UNWIND_OTHER_STACK;
+}
+
+bool unwind_is_missing(enum unwind_end end)
+{
+	return end == UNWIND_TRUNCATED || end == UNWIND_OTHER_STACK || end == UNWIND_UNREADABLE;
 }

@@ -57,7 +57,10 @@ const struct rule *modules_rule(struct modules *modules, const struct unwind_fra
 bool modules_read(struct modules *modules, const struct unwind_input *input, uint64_t addr,
 		  void *buf, size_t len);
 /* What it means that an address could not be read: that the copy ends, or something else. */
-enum unwind_end unwind_missing(const struct unwind_input *input, uint64_t addr);
+enum unwind_end unwind_missing(const struct unwind_input *input, const struct unwind_stack *out,
+			       uint64_t addr);
+/* Is it such an end? */
+bool unwind_is_missing(enum unwind_end end);
 
 /* An ELF file put together again from the segments of it that are in memory: what is left of the
  * vDSO and of files that cannot be opened. NULL where there is none. */

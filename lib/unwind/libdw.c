@@ -184,7 +184,7 @@ static enum unwind_end why(struct unwinder *unwinder, const struct module *modul
 	if (rule->root)
 		return UNWIND_COMPLETE;
 	if (unwinder->missing)
-		return unwind_missing(unwinder->input, out->fault);
+		return unwind_missing(unwinder->input, out, out->fault);
 	return UNWIND_BAD_RULE;
 }
 
@@ -216,7 +216,7 @@ static void unwinder_stack(struct unwinder *unwinder, const struct unwind_input 
 		out->end = why(unwinder, module);
 	if (out->end != UNWIND_COMPLETE)
 		out->module = module ? module->id : 0;
-	if (out->end != UNWIND_TRUNCATED && out->end != UNWIND_UNREADABLE)
+	if (!unwind_is_missing(out->end))
 		out->fault = 0;
 }
 

@@ -51,6 +51,7 @@ struct unwinder {
 		VEC_OF(struct tables)
 	} tables;
 	enum unwind_end end; /* what stopped the walk, as far as the tables are not to blame */
+	bool missing;	     /* memory that it asked for: at `fault` */
 	uint64_t fault;
 };
 
@@ -181,7 +182,7 @@ static int access_mem(unw_addr_space_t space, unw_word_t addr, unw_word_t *value
 	    modules_read(&unwinder->modules, unwinder->input, addr, value, sizeof(*value)) ||
 	    read_file(get_tables(unwinder, addr), addr, value))
 		return 0;
-	unwinder->end = unwind_missing(unwinder->input, addr);
+	unwinder->missing = true;
 	unwinder->fault = addr;
 	return -UNW_EINVAL;
 }
@@ -297,11 +298,13 @@ static void finish(struct unwinder *unwinder, struct unwind_stack *out)
 		out->end = UNWIND_NO_TABLES;
 	else if (rule->root)
 		out->end = UNWIND_COMPLETE;
+	else if (unwinder->end == UNWIND_BAD_RULE && unwinder->missing)
+		out->end = unwind_missing(unwinder->input, out, unwinder->fault);
 	else
 		out->end = unwinder->end;
 	if (out->end != UNWIND_COMPLETE)
 		out->module = module ? module->id : 0;
-	if (out->end == UNWIND_TRUNCATED || out->end == UNWIND_UNREADABLE)
+	if (unwind_is_missing(out->end))
 		out->fault = unwinder->fault;
 }
 
@@ -309,7 +312,6 @@ static void unwinder_stack(struct unwinder *unwinder, const struct unwind_input 
 			   struct unwind_stack *out)
 {
 	unw_cursor_t cursor;
-	bool signal;
 	int ret;
 
 	*out = (struct unwind_stack){.frames = out->frames, .max = out->max, .end = UNWIND_NO_ROOM};
@@ -321,11 +323,15 @@ static void unwinder_stack(struct unwinder *unwinder, const struct unwind_input 
 	out->count = 1;
 	ret = unw_init_remote(&cursor, unwinder->space, unwinder);
 	while (ret == 0) {
-		signal = unw_is_signal_frame(&cursor) > 0;
+		const struct rule *rule = modules_rule(&unwinder->modules,
+						       &out->frames[out->count - 1]);
+		bool known = rule, signal = rule && rule->signal;
+
 		unwinder->end = UNWIND_BAD_RULE;
+		unwinder->missing = false;
 		if (unw_step(&cursor) <= 0)
 			break;
-		if (!modules_rule(&unwinder->modules, &out->frames[out->count - 1])) {
+		if (!known) {
 			out->frames[out->count - 1].by = UNWIND_BY_FRAME_POINTER;
 			out->guessed++;
 		}

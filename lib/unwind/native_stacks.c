@@ -198,7 +198,8 @@ static struct slot *find_slot(struct native_stacks *stacks, uint32_t pid)
 }
 
 bool native_stacks_of_sample(struct native_stacks *stacks, uint64_t regs_mask,
-			     const struct record_sample *sample, struct unwind_stack *out)
+			     const struct record_sample *sample,
+			     const struct unwind_copy *interrupted, struct unwind_stack *out)
 {
 	struct unwind_input input;
 	struct slot *slot;
@@ -208,6 +209,8 @@ bool native_stacks_of_sample(struct native_stacks *stacks, uint64_t regs_mask,
 	slot = find_slot(stacks, sample->id.pid);
 	if (!slot)
 		return false;
+	if (interrupted)
+		input.interrupted = *interrupted;
 	stacks->options.backend->stack(slot->unwinder, &input, out);
 	return true;
 }

@@ -32,10 +32,12 @@ void native_stacks_free(struct native_stacks *stacks);
 
 /*
  * The stack of a sample that carries user registers and a copy of the stack, by the maps that the
- * process has in the table now. `out` has the caller's frames. False where the sample has none or
- * is of a kind that cannot be unwound (a kernel thread, a 32-bit program), or memory ran out.
+ * process has in the table now. `interrupted` is as in struct unwind_input; NULL: none. `out` has
+ * the caller's frames. False where the sample has none or is of a kind that cannot be unwound (a
+ * kernel thread, a 32-bit program), or memory ran out.
  */
 bool native_stacks_of_sample(struct native_stacks *stacks, uint64_t regs_mask,
-			     const struct record_sample *sample, struct unwind_stack *out);
+			     const struct record_sample *sample,
+			     const struct unwind_copy *interrupted, struct unwind_stack *out);
 
 #endif

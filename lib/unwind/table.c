@@ -53,7 +53,7 @@ static bool stop(struct walk *walk, enum unwind_end end)
 
 static bool stop_unreadable(struct walk *walk)
 {
-	return stop(walk, unwind_missing(walk->input, walk->out->fault));
+	return stop(walk, unwind_missing(walk->input, walk->out, walk->out->fault));
 }
 
 static bool find_value(struct walk *walk, const struct rule_reg *reg, struct expr_env *env,
@@ -245,7 +245,7 @@ static void unwinder_stack(struct unwinder *unwinder, const struct unwind_input 
 
 		out->module = module ? module->id : 0;
 	}
-	if (out->end != UNWIND_TRUNCATED && out->end != UNWIND_UNREADABLE)
+	if (!unwind_is_missing(out->end))
 		out->fault = 0;
 }
 

@@ -34,6 +34,7 @@ const char *unwind_end_text(enum unwind_end end)
 		[UNWIND_COMPLETE] = "complete",
 		[UNWIND_NO_ROOM] = "too many frames",
 		[UNWIND_TRUNCATED] = "the copy of the stack ends",
+		[UNWIND_OTHER_STACK] = "no copy of the stack that a signal interrupted",
 		[UNWIND_NO_TABLES] = "no unwind tables",
 		[UNWIND_UNMAPPED] = "nothing is mapped at the address",
 		[UNWIND_UNREADABLE] = "memory cannot be read",

@@ -80,6 +80,13 @@ struct unwind_regs {
 	uint64_t ip, sp;
 };
 
+/* Memory as it was at the sample. */
+struct unwind_copy {
+	const void *bytes;
+	uint64_t addr;
+	size_t len; /* 0: none */
+};
+
 struct unwind_input {
 	struct unwind_regs regs;
 	/* A copy of the stack from `stack_addr` on; it is asked before the source. Length 0: none.
@@ -87,6 +94,8 @@ struct unwind_input {
 	const void *stack;
 	uint64_t stack_addr;
 	size_t stack_len;
+	/* Where that is a stack of a signal's handler, the one that the signal interrupted. */
+	struct unwind_copy interrupted;
 };
 
 enum unwind_by {
@@ -109,15 +118,17 @@ struct unwind_frame {
 
 /* Why a stack has no more frames. */
 enum unwind_end {
-	UNWIND_COMPLETE,   /* the outermost frame: _start, clone, a thread's or context's entry */
-	UNWIND_NO_ROOM,	   /* more frames than `max` */
-	UNWIND_TRUNCATED,  /* the copy of the stack ends here */
-	UNWIND_NO_TABLES,  /* code without tables, and no frame pointer to follow */
-	UNWIND_UNMAPPED,   /* nothing executable is mapped at the address */
-	UNWIND_UNREADABLE, /* memory other than the stack that cannot be read */
-	UNWIND_BAD_RULE,   /* tables that make no sense here */
-	UNWIND_LOOP,	   /* the stack pointer did not grow */
-	UNWIND_NO_MEMORY,  /* ours */
+	UNWIND_COMPLETE,    /* the outermost frame: _start, clone, a thread's or context's entry */
+	UNWIND_NO_ROOM,	    /* more frames than `max` */
+	UNWIND_TRUNCATED,   /* the copy of the stack ends here */
+	UNWIND_OTHER_STACK, /* a signal's handler has a stack of its own: no copy of the other one
+			     */
+	UNWIND_NO_TABLES,   /* code without tables, and no frame pointer to follow */
+	UNWIND_UNMAPPED,    /* nothing executable is mapped at the address */
+	UNWIND_UNREADABLE,  /* memory other than the stack that cannot be read */
+	UNWIND_BAD_RULE,    /* tables that make no sense here */
+	UNWIND_LOOP,	    /* the stack pointer did not grow */
+	UNWIND_NO_MEMORY,   /* ours */
 	UNWIND_ENDS
 };
 

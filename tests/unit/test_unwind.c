@@ -59,6 +59,19 @@ CHAIN static void leaf_signals(void)
 	sink++;
 }
 
+static char handlers_own[65536];
+
+CHAIN static void leaf_signals_aside(void)
+{
+	const stack_t stack = {.ss_sp = handlers_own, .ss_size = sizeof(handlers_own)};
+	const struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_ONSTACK};
+
+	sigaltstack(&stack, NULL);
+	sigaction(SIGUSR1, &action, NULL);
+	raise(SIGUSR1);
+	sink++;
+}
+
 CHAIN static void chain_d(void (*leaf)(void))
 {
 	volatile char buf[100];
@@ -206,8 +219,10 @@ static void unwind_with(const struct unwind_backend *with, struct stopped *targe
 		assert_non_null(strstr(names, root));
 		assert_string_equal(unwind_end_text(stack.end), "complete");
 		assert_int_equal(stack.guessed, 0);
+		/* But for one on another stack. */
 		for (size_t i = 0; i + 1 < stack.count; i++)
-			assert_true(frames[i].cfa > frames[i].sp);
+			assert_true(frames[i].cfa > frames[i].sp ||
+				    (frames[i + 1].exact && with != unwind_backends()[0]));
 	}
 	/* No room: the leaf end of the same stack. */
 	stack.max = 3;
@@ -343,6 +358,70 @@ static void tells_that_the_copy_ends(void **state)
 	finish(&target);
 }
 
+static char *copy_of(struct stopped *target, uint64_t from, uint64_t to)
+{
+	char *copy = malloc(to - from);
+
+	assert_non_null(copy);
+	assert_int_equal(memory_read(&target->memory, from, copy, to - from), 0);
+	return copy;
+}
+
+/* Only copies: of the handler's stack, of it and the one below, of that in part. */
+static void aside_with(const struct unwind_backend *with, struct stopped *target)
+{
+	struct unwind_source source = {.module = stopped_module, .ctx = target};
+	struct unwind_files *files = unwind_files_new();
+	struct unwinder *unwinder = with->open(files, &source, NULL);
+	uint64_t sp = target->input.regs.sp, end = (uint64_t)(handlers_own + sizeof(handlers_own));
+	struct unwind_input input = target->input;
+	struct unwind_frame frames[64];
+	struct unwind_stack stack = {.frames = frames, .max = 64};
+	const struct unwind_frame *last;
+	char names[4096];
+
+	assert_non_null(unwinder);
+	assert_true(sp > (uint64_t)handlers_own && sp < end);
+	input.stack = copy_of(target, sp, end);
+	input.stack_addr = sp;
+	input.stack_len = end - sp;
+	with->stack(unwinder, &input, &stack);
+	last = &frames[stack.count - 1];
+	name_stack(target, &stack, names, sizeof(names));
+	print_message("%s: %s\n", with->name, names);
+	assert_string_equal(unwind_end_text(stack.end), unwind_end_text(UNWIND_OTHER_STACK));
+	assert_int_equal(stack.module, stopped_find(target, last->ip)->id);
+	assert_true(last->exact && stopped_find(target, last->sp));
+
+	input.interrupted.addr = last->sp;
+	input.interrupted.len = stopped_find(target, last->sp)->end - last->sp;
+	input.interrupted.bytes = copy_of(target, last->sp, last->sp + input.interrupted.len);
+	with->stack(unwinder, &input, &stack);
+	name_stack(target, &stack, names, sizeof(names));
+	assert_non_null(strstr(names, "leaf_spins on_signal "));
+	assert_non_null(strstr(names, "leaf_signals_aside " ROOT));
+	assert_int_equal(stack.end, UNWIND_COMPLETE);
+
+	input.interrupted.len = 1024;
+	with->stack(unwinder, &input, &stack);
+	assert_int_equal(stack.end, UNWIND_TRUNCATED);
+	free((void *)input.stack);
+	free((void *)input.interrupted.bytes);
+	with->close(unwinder);
+	unwind_files_free(files);
+}
+
+static void walks_from_a_handlers_own_stack(void **state)
+{
+	struct stopped target;
+
+	start(&target, leaf_signals_aside, false);
+	unwind_and_compare(&target, "leaf_spins on_signal ", "leaf_signals_aside " ROOT, false);
+	for (const struct unwind_backend *const *with = unwind_backends(); *with; with++)
+		aside_with(*with, &target);
+	finish(&target);
+}
+
 static void survive_with(const struct unwind_backend *with, struct stopped *target)
 {
 	struct unwind_source source = stopped_source(target);
@@ -390,6 +469,7 @@ int main(void)
 		cmocka_unit_test(walks_a_spinning_leaf),
 		cmocka_unit_test(walks_out_of_a_system_call),
 		cmocka_unit_test(walks_through_a_signal),
+		cmocka_unit_test(walks_from_a_handlers_own_stack),
 		cmocka_unit_test(walks_a_thread),
 		cmocka_unit_test(tells_that_the_copy_ends),
 		cmocka_unit_test(survives_nonsense),

@@ -27,6 +27,7 @@ const struct poptOption annotate_options[] = {
 	 "write comma-separated values: the lines of the functions that match", NULL},
 	{"stdio", '\0', POPT_ARG_NONE, &given.stdio, 0, "plain text, as always: for users of perf",
 	 NULL},
+	{NULL, '\0', POPT_ARG_INCLUDE_TABLE, (void *)reduced_options, 0, NULL, NULL},
 	{NULL, '\0', POPT_ARG_INCLUDE_TABLE, (void *)view_options, 0, NULL, NULL},
 	POPT_TABLEEND,
 };
@@ -60,11 +61,12 @@ static struct report report_of(struct annotation *a)
 		.profile = a->opened.profile,
 		.view = a->functions,
 		.lines = a->lines,
-		.only = a->matches.functions,
+		.only = a->matches.count ? a->matches.functions : NULL,
 		.only_count = a->matches.count,
 		.event = a->opened.event,
 		.kind = OUTPUT_ANY_KIND,
 		.filter = a->opened.filter_text,
+		.percent_limit = view_given.reduced ? REDUCED_PERCENT : 0,
 		.quiet = true,
 		.width = view_width(),
 		.metrics = &a->metrics,
@@ -162,6 +164,7 @@ static int show_memory(struct annotation *a, uint32_t function, struct err *err)
 			  : output_memory_text(stdout, &report, err);
 }
 
+/* UINT32_MAX: the lines that matter, of all. */
 static int show_one(struct annotation *a, uint32_t function, struct err *err)
 {
 	struct annotate annotate = {
@@ -170,11 +173,14 @@ static int show_one(struct annotation *a, uint32_t function, struct err *err)
 		.filter = &a->opened.filter,
 		.function = function,
 		.event = a->opened.event,
+		.reduced = view_given.reduced,
 		.quiet = view_given.quiet,
 		.width = view_width(),
 		.metrics = &a->metrics,
 	};
 
+	if (function == UINT32_MAX)
+		return output_annotate_overview(stdout, &annotate, a->lines, err);
 	if (a->matches.count > 1)
 		log_info("'%s' matches %zu functions; this one has most of their samples", a->word,
 			 a->matches.count);
@@ -199,11 +205,12 @@ static int show(struct annotation *a, struct err *err)
 	if (!rc)
 		rc = match_functions(&a->matches, opened->profile, a->functions, a->lines,
 				     a->word ? a->word : "", err);
-	if (!rc && !a->word)
+	/* The lines that matter are shown of all functions, too. */
+	if (!rc && !a->word && (!view_given.reduced || given.memory))
 		rc = find_hottest(a, err);
 	if (rc)
 		return rc;
-	if (!a->matches.count)
+	if (!a->matches.count && a->word)
 		return none_found(a, err);
 	if (given.memory) {
 		function = choose(a);
@@ -220,6 +227,8 @@ static int show(struct annotation *a, struct err *err)
 
 		return output_lines_csv(stdout, &report, err);
 	}
+	if (!a->matches.count)
+		return show_one(a, UINT32_MAX, err);
 	function = choose(a);
 	return function == UINT32_MAX ? list_matches(a, err) : show_one(a, function, err);
 }

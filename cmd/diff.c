@@ -33,6 +33,7 @@ const struct poptOption diff_options[] = {
 	 "NAME[,NAME...]"},
 	{"dso", 'd', POPT_ARG_STRING, &view_given.dso, 0,
 	 "only samples whose innermost code lies in these files", "FILE[,FILE...]"},
+	{NULL, '\0', POPT_ARG_INCLUDE_TABLE, (void *)shown_options, 0, NULL, NULL},
 	{"quiet", 'q', POPT_ARG_NONE, &view_given.quiet, 0, "the result alone, no remarks", NULL},
 	{"verbose", 'v', POPT_ARG_NONE, &view_given.verbose, 0, "say more", NULL},
 	POPT_TABLEEND,

@@ -17,6 +17,17 @@
 
 struct view_given view_given;
 
+const struct poptOption shown_options[] = {
+	{"files", '\0', POPT_ARG_STRING, &view_given.shown.files, 0,
+	 "show only functions of these files; what others cost is their callers'",
+	 "GLOB[,GLOB...]"},
+	{"modules", '\0', POPT_ARG_STRING, &view_given.shown.modules, 0,
+	 "show only functions of these modules, and of those below them", "GLOB[,GLOB...]"},
+	{"exclude", '\0', POPT_ARG_STRING, &view_given.shown.exclude, 0,
+	 "do not show functions of these files or modules", "GLOB[,GLOB...]"},
+	POPT_TABLEEND,
+};
+
 const struct poptOption view_options[] = {
 	{"input", 'i', POPT_ARG_STRING, &view_given.input, 0,
 	 "recording to read, - for standard input (default: perf.data)", "FILE"},
@@ -33,12 +44,19 @@ const struct poptOption view_options[] = {
 	{"time", '\0', POPT_ARG_STRING, &view_given.time, 0,
 	 "only what ran from START to STOP, in seconds as `pyperf script` has them, or in percent",
 	 "START,STOP|A%-B%"},
+	{NULL, '\0', POPT_ARG_INCLUDE_TABLE, (void *)shown_options, 0, NULL, NULL},
 	{"native", '\0', POPT_ARG_STRING, &view_given.native, 0,
 	 "native frames: on (default); off, what they cost is their Python line's; all, with "
 	 "CPython's eval loop and trampolines",
 	 "on|off|all"},
 	{"quiet", 'q', POPT_ARG_NONE, &view_given.quiet, 0, "the result alone, no remarks", NULL},
 	{"verbose", 'v', POPT_ARG_NONE, &view_given.verbose, 0, "say more", NULL},
+	POPT_TABLEEND,
+};
+
+const struct poptOption reduced_options[] = {
+	{"reduced", '\0', POPT_ARG_NONE, &view_given.reduced, 0,
+	 "only what has at least 1% of some event; gaps are shown as ...", NULL},
 	POPT_TABLEEND,
 };
 
@@ -222,6 +240,7 @@ int view_open(struct opened *opened, const struct profile_options *options, stru
 	load.no_inline = view_given.no_inline || (load.no_inline && !view_given.with_inline);
 	load.phase = view_given.phase;
 	load.time = view_given.time;
+	load.shown = view_given.shown;
 	memset(opened, 0, sizeof(*opened));
 	command_verbosity(view_given.quiet, view_given.verbose);
 	/* A pager that quits early shows as EPIPE in command_finish_output(). */

@@ -13,7 +13,8 @@ struct view_given {
 	char *input, *event;
 	char *comm, *pid, *tid, *dso, *phase, *time;
 	char *native;
-	int with_inline, no_inline, quiet, verbose;
+	struct profile_shown shown;
+	int with_inline, no_inline, reduced, quiet, verbose;
 };
 extern struct view_given view_given;
 
@@ -28,6 +29,9 @@ struct opened {
 	uint32_t event;	   /* the one that -e names, or the first with samples */
 };
 
+/* Which functions are shown, by their files: a part of view_options, too. */
+extern const struct poptOption shown_options[];
+
 /* Help of --metrics; the keys are those of profile/metric.c. */
 #define METRICS_HELP                                                                          \
 	"columns of metrics: ipc, mpki, miss, br-miss, br-mpki, l1-mpki, l1-miss, tlb-mpki, " \
@@ -35,6 +39,9 @@ struct opened {
 
 /* To be included beside them by the commands that show functions that were inlined. */
 extern const struct poptOption inline_options[];
+
+/* Likewise by those that show lines. */
+extern const struct poptOption reduced_options[];
 
 /* The recording's path, or perf.data. */
 const char *view_input(void);

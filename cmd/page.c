@@ -52,6 +52,7 @@ int page_write(const struct page_input *input, FILE *out, struct err *err)
 		.filter = &input->opened.filter,
 		.filter_text = input->opened.filter_text,
 		.event = input->opened.event,
+		.reduced = view_given.reduced,
 	};
 
 	return output_page(out, &page, err);

@@ -19,7 +19,8 @@ static struct {
 
 const struct poptOption report_options[] = {
 	{"sort", 's', POPT_ARG_STRING, &given.sort, 0,
-	 "order by self (default) or total; group by comm, pid, tid, dso, file, kind, function",
+	 "order by self (default) or total; group by comm, pid, tid, dso, file, kind, "
+	 "origin (whose code it is), function",
 	 "KEY[,KEY...]"},
 	{"children", '\0', POPT_ARG_NONE, &given.children, 0, "the same as --sort total", NULL},
 	{"no-children", '\0', POPT_ARG_NONE, &given.no_children, 0, "leave out the totals", NULL},
@@ -37,6 +38,7 @@ const struct poptOption report_options[] = {
 	{"html", '\0', POPT_ARG_STRING, &given.html, 0,
 	 "write one page for browsers: flame graph, tables, source, time line", "FILE"},
 	{"stdio", '\0', POPT_ARG_NONE, NULL, 0, "plain text, as always: for users of perf", NULL},
+	{NULL, '\0', POPT_ARG_INCLUDE_TABLE, (void *)reduced_options, 0, NULL, NULL},
 	{NULL, '\0', POPT_ARG_INCLUDE_TABLE, (void *)inline_options, 0, NULL, NULL},
 	{NULL, '\0', POPT_ARG_INCLUDE_TABLE, (void *)view_options, 0, NULL, NULL},
 	POPT_TABLEEND,
@@ -129,8 +131,11 @@ static int check_options(const struct command *command, struct report *report)
 					     given.kind);
 	}
 	if (given.percent_limit < 0)
-		given.percent_limit = text ? DEFAULT_PERCENT_LIMIT : 0;
+		given.percent_limit = view_given.reduced ? REDUCED_PERCENT
+				      : text		 ? DEFAULT_PERCENT_LIMIT
+							 : 0;
 	report->percent_limit = given.percent_limit;
+	report->reduced = view_given.reduced;
 	report->no_children = given.no_children;
 	report->show_samples = given.samples;
 	report->quiet = view_given.quiet;

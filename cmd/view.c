@@ -22,6 +22,7 @@ const struct poptOption view_command_options[] = {
 	 "PORT"},
 	{"no-browser", '\0', POPT_ARG_NONE, &given.no_browser, 0,
 	 "print the address and open nothing", NULL},
+	{NULL, '\0', POPT_ARG_INCLUDE_TABLE, (void *)reduced_options, 0, NULL, NULL},
 	{NULL, '\0', POPT_ARG_INCLUDE_TABLE, (void *)inline_options, 0, NULL, NULL},
 	{NULL, '\0', POPT_ARG_INCLUDE_TABLE, (void *)view_options, 0, NULL, NULL},
 	POPT_TABLEEND,

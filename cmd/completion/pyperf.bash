@@ -1,7 +1,7 @@
 # Completion of pyperf for bash. tests/cli/check-docs compares the options here with those that
 # `pyperf help COMMAND` lists.
 
-_pyperf_view='-i --input -e --event -c --comm --pid --tid -d --dso --phase --time --native -q --quiet -v --verbose -h --help'
+_pyperf_view='-i --input -e --event -c --comm --pid --tid -d --dso --phase --time --files --modules --exclude --native -q --quiet -v --verbose -h --help'
 
 _pyperf_options() { # COMMAND
 	case $1 in
@@ -11,13 +11,13 @@ _pyperf_options() { # COMMAND
 		;;
 	report)
 		echo "-s --sort --children --no-children --percent-limit -k --kind -n --show-nr-samples" \
-			"--metrics --memory --json --csv --html --stdio --inline --no-inline $_pyperf_view"
+			"--metrics --memory --reduced --json --csv --html --stdio --inline --no-inline $_pyperf_view"
 		;;
-	annotate) echo "--metrics --memory --json --csv --stdio $_pyperf_view" ;;
-	view) echo "--port --no-browser --inline --no-inline $_pyperf_view" ;;
+	annotate) echo "--metrics --memory --reduced --json --csv --stdio $_pyperf_view" ;;
+	view) echo "--reduced --port --no-browser --inline --no-inline $_pyperf_view" ;;
 	script) echo "--inline --no-inline $_pyperf_view" ;;
 	export) echo "-f --format -o --output --weight --min-duration --merge --offset --inline --no-inline $_pyperf_view" ;;
-	diff) echo "--fail-if -s --sort --percent-limit -e --event -c --comm -d --dso -q --quiet -v --verbose -h --help" ;;
+	diff) echo "--fail-if -s --sort --percent-limit -e --event -c --comm -d --dso --files --modules --exclude -q --quiet -v --verbose -h --help" ;;
 	stat)
 		echo "-e --event -r --repeat -I --interval --per-thread --by-function -p --pid -t --tid -a --all-cpus -C --cpu" \
 			"-u --uid -G --cgroup -i --no-inherit --duration --no-metrics -o --output --json --csv -q --quiet -v --verbose -h --help"
@@ -38,7 +38,7 @@ _pyperf_words() { # COMMAND OPTION
 		echo "cycles instructions cache-references cache-misses branches branch-misses cpu-clock" \
 			"task-clock page-faults context-switches"
 		;;
-	report:-s | report:--sort) echo "self total comm pid tid dso file kind function" ;;
+	report:-s | report:--sort) echo "self total comm pid tid dso file kind origin function" ;;
 	report:-k | report:--kind) echo "python native kernel" ;;
 	report:--metrics | annotate:--metrics)
 		echo "all none ipc mpki miss br-miss br-mpki l1-mpki l1-miss tlb-mpki stalled ghz kernel ns"

@@ -122,7 +122,12 @@ static bool is_inside(const struct body *body, uint32_t line)
 static bool is_shown(const struct body *body, uint32_t line)
 {
 	uint32_t from = line > CONTEXT ? line - CONTEXT : 1;
+	const struct view_row *row;
 
+	if (body->annotate->reduced) {
+		row = row_of_line(body, line);
+		return row && annotate_is_hot(body->lines, row);
+	}
 	if (is_inside(body, line))
 		return true;
 	for (uint32_t l = from; l <= line + CONTEXT; l++)
@@ -135,9 +140,14 @@ static void add_lines(struct body *body, const struct layout *layout, struct tab
 {
 	const struct view_row *rows = body->lines->rows;
 	uint32_t end = body->source ? source_line_count(body->source) : 0, shown = 0;
+	bool reduced = body->annotate->reduced;
 	size_t count = body->lines->count;
 
-	if (count && !rows[0].line)
+	/* What is left out of the function's own beginning and end is a gap, too. */
+	if (reduced && body->first)
+		shown = body->first - 1;
+
+	if (count && !rows[0].line && (!reduced || annotate_is_hot(body->lines, &rows[0])))
 		add_line(body, layout, table, 0);
 	for (uint32_t line = 1; line <= end; line++) {
 		if (!is_shown(body, line))
@@ -147,8 +157,10 @@ static void add_lines(struct body *body, const struct layout *layout, struct tab
 		add_line(body, layout, table, line);
 		shown = line;
 	}
+	if (reduced && shown < body->last)
+		add_gap(layout, table);
 	for (size_t i = 0; i < count; i++)
-		if (rows[i].line > end)
+		if (rows[i].line > end && (!reduced || annotate_is_hot(body->lines, &rows[i])))
 			add_line(body, layout, table, rows[i].line);
 }
 
@@ -169,6 +181,7 @@ static void put_head(FILE *out, const struct body *body)
 
 	annotate_head(out, annotate, body->names, body->last);
 	annotate_metrics(out, annotate, body->lines);
+	summary_shown(out, annotate->profile);
 	if (!body->source)
 		fputs("The source text is not in the recording.\n", out);
 	else if (source_changed(body->source) > 0)

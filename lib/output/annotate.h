@@ -10,6 +10,8 @@ void annotate_head(FILE *out, const struct annotate *annotate, const struct name
 		   uint32_t last);
 /* The function's metrics on its own lines, and what they say. */
 void annotate_metrics(FILE *out, const struct annotate *annotate, const struct view *lines);
+/* Has the line at least REDUCED_PERCENT of some event? */
+bool annotate_is_hot(const struct view *lines, const struct view_row *row);
 /* The function's row in the view of all functions; NULL where it has no samples. */
 const struct view_row *annotate_row(const struct annotate *annotate);
 

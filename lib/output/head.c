@@ -12,6 +12,15 @@ const struct view_row *annotate_row(const struct annotate *annotate)
 	return NULL;
 }
 
+bool annotate_is_hot(const struct view *lines, const struct view_row *row)
+{
+	for (size_t e = 0; e < lines->events; e++)
+		if (100 * figure_share(row->counts[e].total, lines->period_total[e]) >=
+		    REDUCED_PERCENT)
+			return true;
+	return false;
+}
+
 /* How much of the function's time is its own: of Python code, that on its own lines. */
 static void add_own(const struct view_count *count, uint64_t whole, bool python, struct strbuf *out)
 {

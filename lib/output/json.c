@@ -3,6 +3,7 @@
 #include "base/json_value.h"
 #include "base/text.h"
 #include "output/memory.h"
+#include "profile/origin.h"
 
 #include <jansson.h>
 #include <math.h>
@@ -202,6 +203,8 @@ static int put_function(FILE *out, const struct report *report, const struct nam
 	set(object, &failed, "file", json_of_text(profile_text(profile, f->file)));
 	set(object, &failed, "line", json_integer(f->line));
 	set(object, &failed, "kind", json_string(frame_kind_name(f->kind)));
+	set(object, &failed, "origin",
+	    json_string(code_origin_name(code_origin(profile, row->function))));
 	set(object, &failed, "events", figures_value(report, names, row));
 	set_metrics(object, &failed, report, report->view, row);
 	return put_object(out, object, failed, first, err);

@@ -22,6 +22,8 @@
  */
 
 #define OUTPUT_ANY_KIND (-1)
+/* What --reduced keeps has at least this share (of 100) of some event. */
+#define REDUCED_PERCENT 1.0
 
 /* What report and annotate show; the views stay the caller's. */
 struct report {
@@ -34,6 +36,7 @@ struct report {
 	uint32_t event;	      /* that ranks the rows */
 	double percent_limit; /* rows below this share (of 100) of every event are left out */
 	bool no_children;     /* no column of totals */
+	bool reduced;	      /* what is left out below the limit shows as "..." */
 	bool show_samples;    /* columns of sample counts too */
 	int kind;	      /* an enum frame_kind, or OUTPUT_ANY_KIND */
 	bool quiet;	      /* the table alone */
@@ -54,12 +57,16 @@ struct annotate {
 	const struct view *functions; /* all of them: for the head line */
 	const struct view_filter *filter;
 	uint32_t function, event;
+	bool reduced; /* only lines that matter: see REDUCED_PERCENT */
 	bool quiet;
 	int width;
 	struct metric_columns *metrics; /* NULL: none */
 };
 /* Source with figures; without the text still lines with figures. */
 int output_annotate_python(FILE *out, const struct annotate *annotate, struct err *err);
+/* Of all files the lines that matter, grouped by whose code it is; `lines` are all lines. */
+int output_annotate_overview(FILE *out, const struct annotate *annotate, const struct view *lines,
+			     struct err *err);
 /* Disassembly with figures; addresses with figures where it cannot be disassembled. */
 int output_annotate_native(FILE *out, const struct annotate *annotate, struct err *err);
 
@@ -82,6 +89,7 @@ struct page {
 	const struct view_filter *filter;
 	const char *filter_text; /* as in struct report */
 	uint32_t event;		 /* shown first */
+	bool reduced;		 /* only what has REDUCED_PERCENT, until that is turned off */
 };
 int output_page(FILE *out, const struct page *page, struct err *err);
 

@@ -14,9 +14,11 @@
  */
 
 /* Stacks as the page knows them: frames of one function and line are one, whatever their address.
- * Stack 0 is the empty one; a parent's number is always the lower one. */
+ * Stack 0 is the empty one; a parent's number is always the lower one. Where not all functions are
+ * shown, one stands for different kinds of code: see profile_stack_kind(). */
 struct page_stack {
 	uint32_t parent, function, line;
+	enum frame_kind kind;
 };
 
 struct page_stacks {

@@ -4,6 +4,7 @@
 #include "output/summary.h"
 #include "profile/match.h"
 #include "profile/measure.h"
+#include "profile/origin.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -277,6 +278,10 @@ static void put_head(struct strbuf *out, const struct data *data)
 	page_put_raw_text(out, s->python_version);
 	strbuf_str(out, ",\"filter\":");
 	page_put_raw_text(out, page->filter_text);
+	strbuf_str(out, ",\"shown\":");
+	page_put_raw_text(out, s->shown);
+	strbuf_printf(out, ",\"reduced\":%g,\"folded\":%s",
+		      page->reduced ? REDUCED_PERCENT / 100 : 0, s->folded ? "true" : "false");
 	strbuf_printf(out,
 		      ",\"version\":\"%s\",\n\"duration\":%" PRIu64 ",\"samples\":%" PRIu64
 		      ",\"lost\":%" PRIu64 ",\"python_lines\":%" PRIu64 ",\"fewest\":%" PRIu64
@@ -461,6 +466,8 @@ static void put_functions(struct strbuf *out, const struct data *data)
 	PUT_COLUMN(out, "line", 0, count, profile_function(profile, from[i])->line);
 	strbuf_str(out, ",\n");
 	PUT_COLUMN(out, "kind", 0, count, profile_function(profile, from[i])->kind);
+	strbuf_str(out, ",\n");
+	PUT_COLUMN(out, "origin", 0, count, code_origin(profile, from[i]));
 	strbuf_str(out, "},\n");
 }
 
@@ -491,6 +498,10 @@ static void put_stacks(struct strbuf *out, const struct data *data)
 	PUT_COLUMN(out, "function", 1, count, data->functions.to[items[i].function]);
 	strbuf_str(out, ",\n");
 	PUT_COLUMN(out, "line", 1, count, items[i].line);
+	if (profile_summary(data->page->profile)->shown) {
+		strbuf_str(out, ",\n");
+		PUT_COLUMN(out, "kind", 1, count, items[i].kind);
+	}
 	strbuf_str(out, "},\n");
 }
 

@@ -61,8 +61,10 @@ static uint32_t stack_in(struct builder *b, uint32_t parent, uint32_t stack)
 	const struct profile_frame *frame = profile_frame(b->profile,
 							  profile_stack(b->profile, stack)->frame);
 	bool python = profile_function(b->profile, frame->function)->kind == FRAME_PYTHON;
-	struct page_stack item = {parent, frame->function, python ? frame->line : 0};
-	uint64_t key = map_mix((uint64_t)item.function << 32 | item.line, parent), *slot;
+	struct page_stack item = {parent, frame->function, python ? frame->line : 0,
+				  profile_stack_kind(b->profile, stack)};
+	uint64_t key = map_mix((uint64_t)item.function << 32 | item.line, parent) + item.kind,
+		 *slot;
 	struct page_stack *place;
 	bool added;
 
@@ -75,7 +77,7 @@ static uint32_t stack_in(struct builder *b, uint32_t parent, uint32_t stack)
 			break;
 		place = &b->out->items.items[*slot];
 		if (place->parent == item.parent && place->function == item.function &&
-		    place->line == item.line)
+		    place->line == item.line && place->kind == item.kind)
 			return (uint32_t)*slot;
 	}
 	*slot = b->out->items.len;

@@ -85,6 +85,8 @@ static int put_table(FILE *out, const struct report *report, const struct names 
 	}
 	if (!rc)
 		rc = table_print(out, &table, report->width, err);
+	if (!rc && report->reduced && *hidden)
+		fputs("   ...\n", out);
 	table_fini(&table);
 	layout_fini(&layout);
 	return rc;
@@ -174,6 +176,8 @@ int output_report_text(FILE *out, const struct report *report, struct err *err)
 		samples += report->view->samples[i];
 	if (!report->quiet) {
 		summary_head(out, report, names);
+		if (samples && !report->groups)
+			summary_origins(out, report->profile, report->view, report->event);
 		fputc('\n', out);
 	}
 	if (samples) {

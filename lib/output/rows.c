@@ -1,5 +1,7 @@
 #include "output/rows.h"
 
+#include "profile/origin.h"
+
 static const struct profile_function *function_of(const struct report *report,
 						  const struct view_row *row)
 {
@@ -43,6 +45,12 @@ static void add_kind(const struct report *report, const struct names *names,
 	strbuf_str(out, frame_kind_name(function_of(report, row)->kind));
 }
 
+static void add_origin(const struct report *report, const struct names *names,
+		       const struct view_row *row, struct strbuf *out)
+{
+	strbuf_str(out, code_origin_name(code_origin(report->profile, row->function)));
+}
+
 const struct label row_labels[] = {
 	{"name", "", false, true, TABLE_WHOLE, 0, add_name},
 	{"qualname", "function", true, true, TABLE_CUT_MIDDLE, 3, add_qualname},
@@ -50,6 +58,7 @@ const struct label row_labels[] = {
 	{"file", "", false, true, TABLE_WHOLE, 0, add_file},
 	{"line", "", false, true, TABLE_WHOLE, 0, add_line},
 	{"kind", "", false, true, TABLE_WHOLE, 0, add_kind},
+	{"origin", "", false, true, TABLE_WHOLE, 0, add_origin},
 	{0},
 };
 
@@ -72,6 +81,10 @@ void rows_add_group(const struct report *report, const struct names *names,
 {
 	uint32_t value = view_group_value(report->groups, row, key);
 
+	if (value == VIEW_GROUP_NONE) {
+		strbuf_str(out, "[no stack]");
+		return;
+	}
 	switch (report->groups->keys[key]) {
 	case VIEW_PID:
 	case VIEW_TID:
@@ -89,6 +102,9 @@ void rows_add_group(const struct report *report, const struct names *names,
 		break;
 	case VIEW_KIND:
 		strbuf_str(out, frame_kind_name((enum frame_kind)value));
+		break;
+	case VIEW_ORIGIN:
+		strbuf_str(out, code_origin_name((enum code_origin)value));
 		break;
 	case VIEW_FUNCTION:
 		names_add_function(names, value, out);

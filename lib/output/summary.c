@@ -2,6 +2,7 @@
 
 #include "base/text.h"
 #include "output/figure.h"
+#include "profile/origin.h"
 
 #include <inttypes.h>
 #include <stddef.h>
@@ -227,9 +228,43 @@ void summary_head(FILE *out, const struct report *report, const struct names *na
 		put_count(out, shown);
 		fputs(" of these samples; shares are of them\n", out);
 	}
+	summary_shown(out, report->profile);
 }
 
 #define INCOMPLETE_SHOWN 4
+
+void summary_shown(FILE *out, const struct profile *profile)
+{
+	const char *shown = profile_summary(profile)->shown;
+
+	if (!shown)
+		return;
+	fputs("Shown: ", out);
+	put(out, shown);
+	fputs(". What other code costs is its caller's; shares stay of the whole.\n", out);
+}
+
+void summary_origins(FILE *out, const struct profile *profile, const struct view *functions,
+		     uint32_t event)
+{
+	uint64_t sums[CODE_ORIGINS] = {0};
+	const char *separator = "";
+
+	for (size_t i = 0; i < functions->count; i++)
+		sums[code_origin(profile, functions->rows[i].function)] +=
+			functions->rows[i].counts[event].self;
+	for (int o = 0; o < CODE_ORIGINS; o++) {
+		double share = figure_share(sums[o], functions->period_total[event]);
+
+		if (share < 0.0005 || (o == CODE_UNKNOWN && !separator[0]))
+			continue;
+		fprintf(out, "%s%s %.1f%%", separator, code_origin_title((enum code_origin)o),
+			100 * share);
+		separator = "   ";
+	}
+	if (separator[0])
+		fputc('\n', out);
+}
 
 /* "1.2% of 12,391 native stacks are not whole: libfoo.so: there are no unwind tables (98), ..." */
 static void put_incomplete(FILE *out, const struct profile *profile)

@@ -3,6 +3,7 @@
 #include "base/intern.h"
 #include "base/vec.h"
 #include "profile/match.h"
+#include "profile/origin.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -17,13 +18,10 @@ static const struct {
 	const char *name;
 	bool of_thread;
 } keys_known[] = {
-	[VIEW_COMM] = {"comm", true},
-	[VIEW_PID] = {"pid", true},
-	[VIEW_TID] = {"tid", true},
-	[VIEW_DSO] = {"dso", false},
-	[VIEW_FILE] = {"file", false},
-	[VIEW_KIND] = {"kind", false},
-	[VIEW_FUNCTION] = {"function", false},
+	[VIEW_COMM] = {"comm", true},	   [VIEW_PID] = {"pid", true},
+	[VIEW_TID] = {"tid", true},	   [VIEW_DSO] = {"dso", false},
+	[VIEW_FILE] = {"file", false},	   [VIEW_KIND] = {"kind", false},
+	[VIEW_ORIGIN] = {"origin", false}, [VIEW_FUNCTION] = {"function", false},
 };
 
 const char *view_key_name(enum view_key key)
@@ -66,6 +64,8 @@ static uint32_t function_value(const struct profile *profile, uint32_t id, enum 
 	function = profile_function(profile, id);
 	if (key == VIEW_KIND)
 		return function->kind;
+	if (key == VIEW_ORIGIN)
+		return code_origin(profile, id);
 	if (key == VIEW_FUNCTION)
 		return id;
 	if (key == VIEW_DSO && function->kind == FRAME_PYTHON)
@@ -175,9 +175,22 @@ static int add_cell(struct grouping *g, size_t index, struct err *err)
 }
 
 struct order {
+	const struct view_groups *groups;
 	enum view_sort sort;
 	uint32_t event;
 };
+
+/* Under origins the rows of each lie together, the user's own first. */
+static int by_origin(const struct view_row *a, const struct view_row *b, const struct order *order)
+{
+	uint32_t x, y;
+
+	if (order->groups->keys[0] != VIEW_ORIGIN || order->groups->key_count == 1)
+		return 0;
+	x = view_group_value(order->groups, a, 0);
+	y = view_group_value(order->groups, b, 0);
+	return (x > y) - (x < y);
+}
 
 static int by_count(const void *a, const void *b, void *ctx)
 {
@@ -186,7 +199,10 @@ static int by_count(const void *a, const void *b, void *ctx)
 	const struct view_count *cx = &x->counts[order->event], *cy = &y->counts[order->event];
 	uint64_t kx = order->sort == VIEW_BY_SELF ? cx->self : cx->total;
 	uint64_t ky = order->sort == VIEW_BY_SELF ? cy->self : cy->total;
+	int rc = by_origin(x, y, order);
 
+	if (rc)
+		return rc;
 	if (kx != ky)
 		return kx < ky ? 1 : -1;
 	if (cx->total != cy->total)
@@ -270,7 +286,7 @@ int view_groups(struct view_groups **out, const struct profile *profile,
 	if (!rc)
 		rc = group_cells(&g, filter, err);
 	if (!rc && events)
-		rc = make_rows(&g, (struct order){sort, sort_event}, err);
+		rc = make_rows(&g, (struct order){groups, sort, sort_event}, err);
 	vec_fini(&g.counts);
 	intern_fini(&g.parts);
 	intern_fini(&g.pairs);

@@ -8,7 +8,8 @@
  * keys together.
  *
  * self and total mean what they mean for functions: self counts the leaf's group, total each group
- * that is anywhere on the stack, once per sample. For keys of the thread they are the same.
+ * that is anywhere on the stack, once per sample. For keys of the thread they are the same. Where
+ * the first of several keys is the origin, rows of one origin lie together.
  */
 #define VIEW_KEYS_MAX 4
 
@@ -33,7 +34,7 @@ int view_groups(struct view_groups **groups, const struct profile *profile,
 		const struct view_filter *filter, const enum view_key *keys, size_t key_count,
 		enum view_sort sort, uint32_t sort_event, struct err *err);
 void view_groups_free(struct view_groups *groups);
-/* A pid or tid, an enum frame_kind, a function, or a string, by the key. */
+/* A pid or tid, an enum frame_kind or code_origin, a function, or a string, by the key. */
 uint32_t view_group_value(const struct view_groups *groups, const struct view_row *row, size_t key);
 
 #endif

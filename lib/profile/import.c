@@ -3,6 +3,7 @@
 #include "base/unpack.h"
 #include "profile/importer.h"
 #include "profile/objects.h"
+#include "profile/shown.h"
 
 #include <ctype.h>
 #include <string.h>
@@ -187,7 +188,9 @@ static int import(struct importer *importer, FILE *file, struct err *err)
 	rc = first == '{' ? import_json(importer, file, err) : import_folded(importer, file, err);
 	if (!rc && !profile->events.len)
 		rc = err_set(err, ERR_CORRUPT, "%s has no samples", importer->path);
-	return rc ? rc : profile_summarise(profile, err);
+	if (!rc)
+		rc = profile_summarise(profile, err);
+	return rc ? rc : profile_show(profile, &importer->options->shown, err);
 }
 
 int profile_import(struct profile **profile, const char *path,

@@ -11,6 +11,7 @@
 #include "profile/objects.h"
 #include "profile/pair.h"
 #include "profile/phase.h"
+#include "profile/shown.h"
 #include "profile/spans.h"
 #include "ring/order.h"
 #include "ring/record.h"
@@ -739,6 +740,8 @@ static int load(struct loader *l, struct err *err)
 	rc = profile_resolve(l->profile, data_info(l->file), l->options->no_symbols, err);
 	if (rc >= 0)
 		rc = profile_summarise(l->profile, err);
+	if (rc >= 0)
+		rc = profile_show(l->profile, &l->options->shown, err);
 	return rc < 0 ? rc : account_finish(&l->account, err);
 }
 

@@ -27,6 +27,8 @@ const char *frame_kind_name(enum frame_kind kind); /* "python", "native", "kerne
 
 /* The Python function that stands in a stack for its callers that are deeper than is recorded. */
 #define PROFILE_CUT_NAME "[deeper Python callers]"
+/* The function that stands for stacks of which nothing is shown: see profile/shown.h. */
+#define PROFILE_UNSHOWN_NAME "(not shown)"
 
 /* Strings are ids of profile_text(). */
 struct profile_function {
@@ -129,9 +131,10 @@ struct profile_summary {
 	const char *command;		/* the profiled command; NULL where not known */
 	const char *python_version;	/* "CPython 3.12.1", several joined by ", "; NULL */
 	const char *engine;		/* "bpf", "stop", "trampoline", "off"; NULL */
-	double rate_cut;  /* sampled so many times more seldom than asked for; 0: no */
-	uint32_t threads; /* that were sampled */
-	bool folded;	  /* by PROFILE_NATIVE_OFF: who is innermost cannot be told any more */
+	double rate_cut;   /* sampled so many times more seldom than asked for; 0: no */
+	uint32_t threads;  /* that were sampled */
+	const char *shown; /* "files a.py, all but tests": what profile_shown chose; NULL: all */
+	bool folded;	   /* by PROFILE_NATIVE_OFF: who is innermost cannot be told any more */
 	/* Native stacks that were unwound from copies, by the recorder or here. */
 	uint64_t unwound, unwound_whole;
 };
@@ -170,6 +173,12 @@ enum profile_native {
 	PROFILE_NATIVE_ALL, /* all */
 };
 
+/* Which functions stacks have, by their files: see profile/shown.h. Lists of globs with commas
+ * between them; NULL: all, all, none. */
+struct profile_shown {
+	char *files, *modules, *exclude;
+};
+
 struct profile_options {
 	profile_on_sample *on_sample; /* may be NULL */
 	void *ctx;
@@ -179,6 +188,7 @@ struct profile_options {
 	/* Only samples of these times are loaded: within phases of that name, within perf's --time
 	 * (see spans_parse()). NULL: all. ERR_NOT_FOUND where no phase has the name. */
 	const char *phase, *time;
+	struct profile_shown shown;
 };
 
 int profile_load(struct profile **profile, struct data_file *file,
@@ -213,6 +223,8 @@ bool profile_frame_offset(const struct profile *profile, uint32_t frame, uint64_
 const struct profile_frame *profile_frame(const struct profile *profile, uint32_t frame);
 const struct profile_stack *profile_stack(const struct profile *profile, uint32_t stack);
 const struct profile_cell *profile_cell(const struct profile *profile, size_t cell);
+/* What kind of code ran: that of the innermost frame, even where that is not shown. */
+enum frame_kind profile_stack_kind(const struct profile *profile, uint32_t stack);
 const struct profile_pair *profile_pair(const struct profile *profile, size_t pair);
 const struct profile_product *profile_product(const struct profile *profile, size_t product);
 

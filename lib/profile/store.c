@@ -88,6 +88,7 @@ void profile_free(struct profile *profile)
 	keyed_fini(&profile->pairs);
 	keyed_fini(&profile->cells);
 	stacks_fini(&profile->stacks);
+	free(profile->leaf_kinds);
 	keyed_fini(&profile->frames);
 	keyed_fini(&profile->functions);
 	keyed_fini(&profile->threads);
@@ -276,6 +277,18 @@ const struct profile_frame *profile_frame(const struct profile *profile, uint32_
 const struct profile_stack *profile_stack(const struct profile *profile, uint32_t stack)
 {
 	return &profile->stacks.nodes.items[stack];
+}
+
+enum frame_kind profile_stack_kind(const struct profile *profile, uint32_t stack)
+{
+	const struct profile_frame *frame;
+
+	if (profile->leaf_kinds)
+		return (enum frame_kind)profile->leaf_kinds[stack];
+	if (!stack)
+		return FRAME_NATIVE;
+	frame = profile_frame(profile, profile_stack(profile, stack)->frame);
+	return profile_function(profile, frame->function)->kind;
 }
 
 const struct profile_cell *profile_cell(const struct profile *profile, size_t cell)

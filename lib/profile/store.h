@@ -66,6 +66,7 @@ struct profile {
 	struct keyed functions; /* struct function_item */
 	struct keyed frames;	/* struct frame_item */
 	struct stacks stacks;
+	uint8_t *leaf_kinds;   /* by stack: see profile_stack_kind(); NULL: all is shown */
 	struct keyed cells;    /* struct profile_cell */
 	struct keyed pairs;    /* struct profile_pair */
 	struct keyed products; /* struct profile_product */

@@ -19,13 +19,6 @@ struct work {
 	struct sum *sums;   /* by stack */
 };
 
-static const struct profile_function *leaf_function(const struct profile *profile, uint32_t stack)
-{
-	uint32_t frame = profile_stack(profile, stack)->frame;
-
-	return profile_function(profile, profile_frame(profile, frame)->function);
-}
-
 static int work_init(struct work *work, const struct tally *tally, struct err *err)
 {
 	const struct profile *profile = tally->profile;
@@ -37,9 +30,8 @@ static int work_init(struct work *work, const struct tally *tally, struct err *e
 	work->sums = malloc(stacks * sizeof(*work->sums));
 	if (rc || !work->leaf_kind || !work->outermost || !work->sums)
 		return -1;
-	work->leaf_kind[0] = FRAME_NATIVE;
-	for (uint32_t i = 1; i < stacks; i++)
-		work->leaf_kind[i] = (uint8_t)leaf_function(profile, i)->kind;
+	for (uint32_t i = 0; i < stacks; i++)
+		work->leaf_kind[i] = (uint8_t)profile_stack_kind(profile, i);
 	return 0;
 }
 

@@ -72,8 +72,17 @@ int view_lines(struct view **view, const struct profile *profile, const struct v
 	       uint32_t function, uint32_t sort_event, struct err *err);
 void view_free(struct view *view);
 
-/* Grouped by a key other than the function, for --sort comm,pid,tid,dso,file: keys are strings. */
-enum view_key { VIEW_COMM, VIEW_PID, VIEW_TID, VIEW_DSO, VIEW_FILE, VIEW_KIND, VIEW_FUNCTION };
+/* Grouped by other keys than the function: see profile/group.h. */
+enum view_key {
+	VIEW_COMM,
+	VIEW_PID,
+	VIEW_TID,
+	VIEW_DSO,
+	VIEW_FILE,
+	VIEW_KIND,
+	VIEW_ORIGIN,
+	VIEW_FUNCTION
+};
 
 /* Self time of a native function by address, for annotate: pairs sorted by addr. */
 struct view_address {

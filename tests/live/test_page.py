@@ -260,6 +260,50 @@ def search_marks_and_filters():
 
 
 @live.test
+def only_what_matters_is_kept():
+    """Reduced lines and functions are those of the report; a key brings the others back."""
+    event = report()["events"][0]["name"]
+    known = report(GOLDEN, "--reduced")
+    show(GOLDEN, "--reduced")
+    PAGE.keys("2")
+    live.check(len(rows("#functions-table")) == len(known["functions"]), len(rows("#functions-table")))
+    PAGE.keys("3")
+    live.check(len(rows("#lines-table")) == len(known["lines"]), len(rows("#lines-table")))
+    PAGE.keys("4")
+    PAGE.run("app.showFile(app.model.data.files.findIndex(([path]) => path.endsWith('golden.py')))")
+    lines = "return [...document.querySelectorAll('#source-text tr.line')].map((row) => Number(row.dataset.line))"
+    want = sorted({line["line"] for line in known["lines"] if line["file"].endswith("golden.py")})
+    live.check(PAGE.run(lines) == want, PAGE.run(lines), want)
+    gaps = PAGE.run("return document.querySelectorAll('#source-text tr.gap').length")
+    live.check(gaps == sum(b != a + 1 for a, b in zip([0] + want, want)), gaps)
+    PAGE.keys("r")
+    live.check(len(PAGE.run(lines)) > len(want), "r does not bring the other lines back")
+    PAGE.keys("2", "o")
+    own = {f["qualname"] for f in report()["functions"] if f["origin"] == "own"}
+    names = {row[columns("#functions-table").index("function")] for row in rows("#functions-table")}
+    live.check(names == own, names, own)
+    live.check(all(f["events"][event]["total"] >= 0.01 for f in known["functions"]), "the report keeps too much")
+    clean()
+
+
+@live.test
+def what_is_not_shown_is_its_callers():
+    show(GOLDEN, "--files", "golden.py")
+    PAGE.keys("2")
+    heads = columns("#functions-table")
+    event = report()["events"][0]["name"]
+    known = {f["qualname"]: f["events"][event] for f in report(GOLDEN, "--files", "golden.py")["functions"]}
+    shown = {row[heads.index("function")]: row for row in rows("#functions-table")}
+    live.check(set(shown) == set(known), set(shown), set(known))
+    for name, figures in known.items():
+        live.check(shown[name][0] == share(figures["self"]), name, shown[name], figures)
+        if "native" in figures and figures["native"] > 0.02:
+            live.check(str(round(100 * figures["native"])) in shown[name][heads.index("py nat krn")], name, shown[name])
+    live.check("golden.py" in PAGE.text("#facts"), PAGE.text("#facts"))
+    clean()
+
+
+@live.test
 def a_stretch_of_time_is_selected():
     show()
     box = PAGE.run("const b = document.getElementById('timeline').getBoundingClientRect();"

@@ -189,6 +189,7 @@ static void test_report_text(void **state)
 "python3 \\x1b[2Jtrain.py   2.5 s   CPython 3.12.1   1 thread   Python lines on 100.0% of samples\n"
 "cycles at 999 Hz: 100 samples, 0 lost\n"
 "cycles#2 at 999 Hz: 10 samples, 0 lost\n"
+"own code 40.0%   system libraries 40.0%   kernel 20.0%\n"
 "\n"
 "       cycles         cycles#2\n"
 "    self   total     self   total   py nat krn   function\n"
@@ -229,8 +230,9 @@ static void test_report_csv(void **state)
 	line = strstr(text, "\nmul,");
 	assert_non_null(line);
 	line[strcspn(line + 1, "\n") + 1] = '\0';
-	assert_string_equal(line + 1, "mul,mul,/usr/lib/libfoo.so,,native,0.4,0.4,40,40,,,,0,0,0,"
-				      "0,,,");
+	assert_string_equal(line + 1,
+			    "mul,mul,/usr/lib/libfoo.so,,native,system,0.4,0.4,40,40,,,,0,0,0,"
+			    "0,,,");
 	assert_null(strchr(text, '\x1b'));
 	free(text);
 	text = printed(output_report_csv, &report);

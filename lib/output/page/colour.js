@@ -3,7 +3,8 @@
  * tells stands in words or figures beside it too. Kinds of code also differ by their pattern.
  */
 
-const HUES = {Python: 211, native: 34, kernel: 282, own: 158, packages: 48, "standard library": 211};
+const HUES = {Python: 211, native: 34, kernel: 282, own: 158, packages: 48, "Python and its library": 211,
+	"system libraries": 34, unknown: 0};
 
 function isDark() {
 	const theme = document.documentElement.dataset.theme;
@@ -24,20 +25,8 @@ function ramp(part) {
 		`hsl(${52 - 44 * at} ${50 + 40 * at}% ${94 - 32 * at}%)`;
 }
 
-const ORIGINS = ["own", "packages", "standard library", "native", "kernel"];
-
-/* Whose code a file is, by where it lies. */
-function originOf(data, func) {
-	const kind = data.functions.kind[func];
-	if (kind !== PYTHON)
-		return KINDS[kind];
-	const path = data.files[data.functions.file[func]][0];
-	if (/\/(site|dist)-packages\//.test(path))
-		return "packages";
-	if (/^<frozen |\/lib(64)?\/python\d[^/]*\/|\/lib\/pypy|\.zip\/encodings/.test(path))
-		return "standard library";
-	return "own";
-}
+/* Whose code a function is; the data has numbers. */
+const ORIGINS = ["own", "packages", "Python and its library", "system libraries", "kernel", "unknown"];
 
 function hash(text) {
 	let sum = 7;
@@ -72,7 +61,7 @@ function metricText(metric, value) {
 /* Modes: {key, title, colour(node), text(node), legend()}. */
 function colourModes(app) {
 	const {model} = app, {data} = model;
-	const origins = data.functions.name.map((_, func) => originOf(data, func));
+	const origins = data.functions.origin.map((origin) => ORIGINS[origin]);
 	const hues = data.files.map(([path]) => hash(path) % 360);
 	const functionHash = data.functions.name.map((name) => hash(name));
 	const entry = (hue, text, kind) => ({colour: shade(hue, 0), text, kind});
@@ -84,7 +73,7 @@ function colourModes(app) {
 		key: "origin", title: "whose code",
 		colour: (node) => shade(HUES[origins[node.func]], functionHash[node.func]),
 		legend: () => ORIGINS.filter((name) => origins.includes(name)).map((name) =>
-			entry(HUES[name], name, name === "native" ? NATIVE : name === "kernel" ? KERNEL : PYTHON)),
+			entry(HUES[name], name, name === "system libraries" ? NATIVE : name === "kernel" ? KERNEL : PYTHON)),
 	}, {
 		key: "file", title: "file",
 		colour: (node) => shade(hues[data.functions.file[node.func]], 0),

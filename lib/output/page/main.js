@@ -1,5 +1,7 @@
 /* The page: which view is shown, of which event, and the keys. */
 
+/* Of an event, from which Reduced keeps functions and lines. */
+const REDUCED = 0.01;
 const TABS = ["flame", "functions", "lines", "source", "modules", "threads", "notes"];
 
 class App {
@@ -11,6 +13,8 @@ class App {
 		this.func = -1;
 		this.modes = colourModes(this);
 		this.colour = "kind";
+		this.origin = -1;
+		this.reduced = data.reduced > 0;
 		this.flame = new Flame(this);
 		this.timeline = new Timeline(this);
 		this.source = new Source(this);
@@ -58,10 +62,15 @@ class App {
 			facts.push(`Python lines on ${(100 * data.python_lines / data.samples).toFixed(1)}%`);
 		if (data.filter)
 			facts.push(`only ${data.filter}`);
+		if (data.shown)
+			facts.push(`shown: ${data.shown}`);
 		$("facts").textContent = facts.join("  ·  ");
 		data.events.forEach((event, i) => $("event").append(make("option", {value: i}, event.name)));
 		$("event").value = this.event;
 		$("event-label").hidden = data.events.length < 2;
+		$("origin").append(make("option", {value: -1}, "all"));
+		ORIGINS.forEach((name, origin) => data.functions.origin.includes(origin) &&
+			$("origin").append(make("option", {value: origin}, name)));
 		for (const mode of this.modes)
 			$("colour").append(make("option", {value: mode.key}, mode.title));
 	}
@@ -70,6 +79,8 @@ class App {
 		const {data} = this.model, place = $("notes-text");
 		const list = (items) => make("ul", {}, ...items.map((item) => make("li", {}, item)));
 		const notes = [...data.losses];
+		if (data.shown)
+			notes.push(`Shown: ${data.shown}. What other code costs is its caller's; shares stay of the whole.`);
 		if (data.cut_samples)
 			notes.push(`${counted(data.cut_samples, "sample")} lie in stacks that were seen fewer than ${data.fewest} times: ` +
 				"their callers in the middle are left out of this page, so totals of these are a little too small.");
@@ -100,7 +111,7 @@ class App {
 
 	fillKeys() {
 		const keys = [["1 – 7", "views"], ["/", "search; Escape ends it"], ["e   c", "next event, next colour"],
-			["t", "light or dark"], ["i   u", "invert the flame graph, let it grow upwards"],
+			["o   r", "next choice of code, reduced"], ["t", "light or dark"], ["i   u", "invert the flame graph, let it grow upwards"],
 			["← → ↑ ↓", "move in the flame graph, a table or the source"], ["Enter", "zoom into the frame, open the row"],
 			["Backspace", "zoom out one frame"], ["Escape", "show everything again"], ["s", "source of the chosen frame or function"],
 			["f", "the chosen function in the flame graph"], ["x", "callers and callees of the chosen frame"],
@@ -178,7 +189,7 @@ class App {
 			if (!figures.totalSamples[func])
 				return;
 			const file = functions.file[func];
-			const row = rows.get(file) || {file, self: 0, functions: 0, origin: originOf(model.data, func),
+			const row = rows.get(file) || {file, self: 0, functions: 0, origin: ORIGINS[functions.origin[func]],
 				python: functions.kind[func] === PYTHON};
 			row.self += figures.self[func];
 			row.functions++;
@@ -296,7 +307,25 @@ class App {
 		this.refresh();
 	}
 
+	/* Do search and choice of code let the function through? */
+	isWanted(func) {
+		return (!this.matched || this.matched[func]) &&
+			(this.origin < 0 || this.model.data.functions.origin[func] === this.origin);
+	}
+
+	/* Has the row of functions or lines what Reduced asks for, or else any sample? */
+	isSeen(table, row) {
+		return this.model.data.events.some((_, event) => {
+			const figures = this.model.figures(event);
+			return figures[table].totalSamples[row] &&
+				(!this.reduced || figures[table].total[row] >= REDUCED * figures.whole);
+		});
+	}
+
 	fileMatches(file) {
+		const {functions} = this.model.data;
+		if (this.origin >= 0 && !functions.file.some((other, func) => other === file && functions.origin[func] === this.origin))
+			return false;
 		return !this.matcher || this.matcher[file] ||
 			this.model.data.functions.file.some((other, func) => other === file && this.matched[func]);
 	}
@@ -315,24 +344,24 @@ class App {
 
 	refresh() {
 		const {model} = this, functions = model.figures(this.event).functions, lines = model.figures(this.event).lines;
+		$("reduced").setAttribute("aria-pressed", this.reduced);
 		for (const tab of TABS) {
 			$("tab-" + tab).setAttribute("aria-selected", tab === this.tab);
 			$("tab-" + tab).tabIndex = tab === this.tab ? 0 : -1;
 			$(tab).hidden = tab !== this.tab;
 		}
 		this.timeline.refresh();
-		const seen = (table, i) => model.data.events.some((_, event) => model.figures(event)[table].totalSamples[i]);
 		if (this.tab === "flame") {
 			this.flame.refresh();
 		} else if (this.tab === "functions") {
-			this.functions.show([...functions.self.keys()].filter((func) => seen("functions", func) && (!this.matched || this.matched[func])));
+			this.functions.show([...functions.self.keys()].filter((func) => this.isSeen("functions", func) && this.isWanted(func)));
 			if (this.func < 0 && this.functions.rows.length) {
 				this.func = this.functions.current = this.functions.sorted()[0];
 				this.functions.mark();
 			}
 			this.drawPanel();
 		} else if (this.tab === "lines") {
-			this.lines.show([...lines.self.keys()].filter((row) => seen("lines", row) && (!this.matched || this.matched[model.lines[row].func])));
+			this.lines.show([...lines.self.keys()].filter((row) => this.isSeen("lines", row) && this.isWanted(model.lines[row].func)));
 		} else if (this.tab === "source") {
 			this.source.refresh();
 		} else if (this.tab === "modules") {
@@ -367,6 +396,8 @@ class App {
 		});
 		$("event").addEventListener("change", () => this.setEvent(Number($("event").value)));
 		$("colour").addEventListener("change", () => this.setColour($("colour").value));
+		$("origin").addEventListener("change", () => this.setOrigin(Number($("origin").value)));
+		$("reduced").addEventListener("click", () => this.turnReduced());
 		$("theme").addEventListener("click", () => this.turnTheme());
 		$("help").addEventListener("click", () => this.help());
 		$("search").addEventListener("input", () => this.searchFor($("search").value));
@@ -393,6 +424,17 @@ class App {
 	setColour(key) {
 		this.colour = key;
 		$("colour").value = key;
+		this.refresh();
+	}
+
+	setOrigin(origin) {
+		this.origin = origin;
+		$("origin").value = origin;
+		this.refresh();
+	}
+
+	turnReduced() {
+		this.reduced = !this.reduced;
 		this.refresh();
 	}
 
@@ -436,6 +478,8 @@ class App {
 			"/": () => $("search").focus(), "?": () => this.help(), Escape: () => this.escape(), t: () => this.turnTheme(),
 			e: () => this.setEvent(next([...data.events.keys()], this.event)),
 			c: () => this.setColour(next(this.modes.map((mode) => mode.key), this.colour)),
+			o: () => this.setOrigin(next([...$("origin").options].map(({value}) => Number(value)), this.origin)),
+			r: () => this.turnReduced(),
 			i: () => this.flameKey(() => this.flame.invert()), u: () => this.flameKey(() => this.flame.flip()),
 			s: () => this.showSource(this.chosen()), f: () => this.showInFlame(this.chosen()),
 			x: () => this.chosen() >= 0 && this.showFunction(this.chosen()),

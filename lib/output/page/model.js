@@ -27,6 +27,7 @@ class Model {
 		this.line = new Int32Array(count);
 		this.lineRow = new Int32Array(count).fill(-1); /* which row of lines */
 		this.inner = new Int32Array(count);            /* innermost Python stack, 0: none */
+		this.kind = new Uint8Array(count).fill(NATIVE); /* of the code that ran, which may not be shown */
 		this.lines = [];
 		const kind = this.data.functions.kind, rows = new Map();
 		for (let i = 1; i < count; i++) {
@@ -34,6 +35,7 @@ class Model {
 			this.parent[i] = i - stacks.up[i - 1];
 			this.func[i] = func;
 			this.line[i] = line;
+			this.kind[i] = stacks.kind ? stacks.kind[i - 1] : kind[func];
 			this.inner[i] = kind[func] === PYTHON ? i : this.inner[this.parent[i]];
 			if (kind[func] !== PYTHON)
 				continue;
@@ -224,7 +226,7 @@ class Model {
 	 */
 	figures(event) {
 		return this.kept("figures" + event, () => {
-			const sums = this.sums(event), kind = this.data.functions.kind;
+			const sums = this.sums(event);
 			const functions = newFigures(this.data.functions.name.length), lines = newFigures(this.lines.length);
 			for (let i = 1; i < this.stacks; i++) {
 				const func = this.func[i], line = this.lineRow[i];
@@ -244,8 +246,8 @@ class Model {
 				if (!inner)
 					continue;
 				const row = this.lineRow[inner];
-				functions.split[3 * this.func[inner] + kind[func]] += sums.own[i];
-				lines.split[3 * row + kind[func]] += sums.own[i];
+				functions.split[3 * this.func[inner] + this.kind[i]] += sums.own[i];
+				lines.split[3 * row + this.kind[i]] += sums.own[i];
 				lines.self[row] += sums.own[i];
 				lines.selfSamples[row] += sums.ownSamples[i];
 			}
@@ -292,12 +294,11 @@ class Model {
 
 	/* By slice of time and kind of code: the period, of all threads or of one. */
 	overTime(event, thread) {
-		const rows = this.rows, kind = this.data.functions.kind, sums = new Float64Array(3 * this.data.slices.count);
+		const rows = this.rows, sums = new Float64Array(3 * this.data.slices.count);
 		for (let i = 0; i < rows.stack.length; i++) {
 			if (rows.event[i] !== event || (thread >= 0 && rows.thread[i] !== thread))
 				continue;
-			const func = this.func[rows.stack[i]];
-			sums[3 * rows.slice[i] + (func < 0 ? NATIVE : kind[func])] += rows.period[i];
+			sums[3 * rows.slice[i] + this.kind[rows.stack[i]]] += rows.period[i];
 		}
 		return sums;
 	}

@@ -129,17 +129,26 @@ class Source {
 			byLine.delete(line);
 			return element.open;
 		};
+		const kept = (line) => !app.reduced || (byLine.has(line) && byLine.get(line).rows.some((row) => app.isSeen("lines", row)));
 		let before = 0;
-		if (byLine.has(0))
+		if (byLine.has(0) && kept(0))
 			add(0, null, "");
 		for (const [first, inside, ...texts] of source ? source.lines : []) {
-			if (first > before + 1)
-				body.append(this.gap(columns.length, first - before - 1));
 			let open = inside;
-			texts.forEach((text, i) => open = add(first + i, text, open));
-			before = first + texts.length - 1;
+			texts.forEach((text, i) => {
+				const line = first + i;
+				if (!kept(line)) {
+					open = paint(make("code"), text, open);
+					byLine.delete(line);
+					return;
+				}
+				if (line > before + 1)
+					body.append(this.gap(columns.length, line - before - 1));
+				open = add(line, text, open);
+				before = line;
+			});
 		}
-		for (const line of [...byLine.keys()].sort((a, b) => a - b))
+		for (const line of [...byLine.keys()].filter(kept).sort((a, b) => a - b))
 			add(line, null, "");
 		place.replaceChildren(make("table", {class: "code", "aria-label": path},
 			make("thead", {}, ...groupRow(columns, 2), make("tr", {}, ...heads, make("th", {scope: "col", class: "number"}, "line"),

@@ -160,6 +160,8 @@ function figureColumns(app, kind, at) {
 	columns.push({title: "samples", number: true, value: (row) => table.selfSamples[at(row)],
 		text: (row) => count(table.selfSamples[at(row)]) === "0" ? "" : count(table.selfSamples[at(row)]),
 		tip: "behind self"});
+	if (model.data.folded)
+		return columns;
 	columns.push({title: "py nat krn", number: true, value: (row) => table.split[3 * at(row)] || null,
 		cell: (row) => splitCell(table.split, at(row)), text: () => "",
 		tip: "where Python code's time goes: Python itself, native code it calls, the kernel, in percent"});

@@ -87,13 +87,25 @@ static enum catalog_status count(int fd, volatile unsigned char *memory)
 	return now.enabled && !now.running ? CATALOG_NO_COUNTER : CATALOG_ZERO;
 }
 
-static void try_one(const struct event_system *sys, struct catalog_event *event,
-		    volatile unsigned char *memory)
+/* A core PMU counts on its own CPUs alone. */
+static const char *cpus_of(const struct catalog *catalog, const struct catalog_event *event)
+{
+	for (size_t i = 0; i < catalog->pmus.len; i++)
+		if (catalog->pmus.items[i].cpus && catalog->pmus.items[i].type == event->attr.type)
+			return catalog->pmus.items[i].cpus;
+	return NULL;
+}
+
+static void try_one(const struct event_system *sys, const struct catalog *catalog,
+		    struct catalog_event *event, volatile unsigned char *memory)
 {
 	int fd = open_counting(sys, event);
+	struct event_pin pin;
 
 	if (fd >= 0) {
+		event_pin(cpus_of(catalog, event), &pin);
 		event->status = count(fd, memory);
+		event_unpin(&pin);
 		close(fd);
 		return;
 	}
@@ -109,7 +121,7 @@ void catalog_try(const struct event_system *sys, struct catalog *catalog)
 
 	for (size_t i = 0; i < catalog->events.len; i++)
 		if (!catalog->events.items[i].why)
-			try_one(sys, &catalog->events.items[i],
+			try_one(sys, catalog, &catalog->events.items[i],
 				memory == MAP_FAILED ? NULL : memory);
 	if (memory != MAP_FAILED)
 		munmap(memory, MEMORY);

@@ -30,6 +30,7 @@ struct event_spec {
 	bool counted;		     /* not sampled: the samples of its group's leader read it */
 	bool weak;		     /* of its group: it is taken out of it where it does not fit */
 	bool along;		     /* nobody asked for it: it is left out quietly */
+	char *cpus;		     /* "0-15": those that count it, on a hybrid CPU; NULL: all */
 };
 
 struct event_list {
@@ -43,7 +44,8 @@ void event_list_fini(struct event_list *list);
  * "r1a8", "cpu/event=0x3c,umask=0/", "skl::INST_RETIRED:u". A name with slashes is sysfs's, one
  * with "::" libpfm4's; others are looked for among the generic names, the events that sysfs lists,
  * raw codes, tracepoints and libpfm4's, in this order. An unknown name is ERR_USAGE and the hint
- * suggests the nearest ones. On failure the list is as it was.
+ * suggests the nearest ones. On a hybrid CPU what names no PMU is there once for each:
+ * "cpu_core/cycles/" and "cpu_atom/cycles/". On failure the list is as it was.
  */
 int event_parse(struct event_list *list, const char *text, struct err *err);
 

@@ -55,6 +55,7 @@ static size_t open_group(const struct event_system *sys, const struct event_spec
 			 size_t count, bool *runs)
 {
 	int fds[COUNTERS_MAX], fd = 0;
+	struct event_pin pin = {0};
 	size_t open = 0;
 
 	while (open < count && open < COUNTERS_MAX) {
@@ -63,7 +64,8 @@ static size_t open_group(const struct event_system *sys, const struct event_spec
 			break;
 		fds[open++] = fd;
 	}
-	*runs = !open || sys->runs(fds[0]);
+	*runs = !open || !event_pin(specs[0]->cpus, &pin) || sys->runs(fds[0]);
+	event_unpin(&pin);
 	/* Members before their leader, which would else be switched once more for each. */
 	for (size_t i = open; i-- > 0;)
 		close(fds[i]);

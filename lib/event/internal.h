@@ -4,6 +4,8 @@
 #include "base/privilege.h"
 #include "event/event.h"
 
+#include <sched.h>
+
 /*
  * What the files of lib/event share.
  *
@@ -35,12 +37,26 @@ int event_open_error_on(const struct event_system *sys, const struct event_spec 
 void event_spec_fini(struct event_spec *spec);
 /* A number that no group of the list has. */
 int event_list_next_group(const struct event_list *list);
+/* Where the group of an event ends. */
+size_t event_list_group_end(const struct event_list *list, size_t at);
 
 /* Opens an event of our own as probes do. An fd or -errno. */
 int event_try_open(const struct event_system *sys, const struct event_spec *spec, int group_fd);
 /* group.c: what the counters cannot hold is taken out of weak groups; of others it is an error. */
 int event_fit_groups(const struct event_system *sys, struct event_list *list, struct err *err);
 bool event_runs(int leader_fd);
+
+/* hybrid.c: gives each core PMU its part of the events from `from` on. On failure those are gone.
+ */
+int event_spread(const struct event_system *sys, struct event_list *list, size_t from,
+		 struct err *err);
+/* Moves this thread to the CPUs of a spec; false where it may not go there. */
+struct event_pin {
+	cpu_set_t before;
+	bool moved;
+};
+bool event_pin(const char *cpus, struct event_pin *pin);
+void event_unpin(const struct event_pin *pin);
 
 /* The level; 2, the kernel's default, where it cannot be read. */
 int event_paranoid(const struct privilege *privilege);
@@ -49,6 +65,8 @@ int event_paranoid(const struct privilege *privilege);
  * malloced, NULL when memory runs out. */
 char *event_name_extend(const struct event_spec *spec, const char *modifiers);
 char *event_name_refresh(const struct event_spec *spec);
+/* The place of the modifiers in the name, or its end. */
+size_t event_name_modifiers(const struct event_spec *spec);
 /* ":u", ":ukpp"; "" for none. */
 void event_attr_modifiers(const struct perf_event_attr *attr, char *buf, size_t size);
 
@@ -67,6 +85,10 @@ void event_name_each(event_name_visit *visit, void *ctx);
  */
 int event_sysfs_parse(const struct event_system *sys, const char *pmu, const char *terms,
 		      struct perf_event_attr *attr, char **renamed, struct err *err);
+/* Reads PMU/folder/file, or PMU/file where folder is ""; false where there is none. */
+bool event_sysfs_read(const struct event_system *sys, const char *pmu, const char *folder,
+		      const char *file, char *buf, size_t size);
+bool event_sysfs_type(const struct event_system *sys, const char *pmu, uint32_t *type);
 bool event_sysfs_alias(const struct event_system *sys, const char *name,
 		       struct perf_event_attr *attr);
 void event_sysfs_each(const struct event_system *sys, event_name_visit *visit, void *ctx);

@@ -13,6 +13,7 @@
 void event_spec_fini(struct event_spec *spec)
 {
 	free(spec->name);
+	free(spec->cpus);
 	*spec = (struct event_spec){0};
 }
 
@@ -86,8 +87,7 @@ static char *instructions_name(const struct event_spec *cycles, const struct per
 		       : name;
 }
 
-/* Where the group of an event ends. */
-static size_t group_end(const struct event_list *list, size_t at)
+size_t event_list_group_end(const struct event_list *list, size_t at)
 {
 	int group = list->items[at].group;
 
@@ -98,7 +98,7 @@ static size_t group_end(const struct event_list *list, size_t at)
 
 static int count_along(struct event_list *list, size_t cycles, struct err *err)
 {
-	size_t end = group_end(list, cycles);
+	size_t end = event_list_group_end(list, cycles);
 	/* A leader's samples read all of its group: no member may have samples of its own. */
 	bool reads = end == cycles + 1 || list->items[cycles + 1].counted;
 	struct event_spec spec = {
@@ -112,8 +112,9 @@ static int count_along(struct event_list *list, size_t cycles, struct err *err)
 	spec.name = instructions_name(with, &spec.attr);
 	if (reads)
 		spec.group = with->group < 0 ? event_list_next_group(list) : with->group;
-	if (!spec.name || !vec_push(list)) {
-		free(spec.name);
+	spec.cpus = with->cpus ? strdup(with->cpus) : NULL;
+	if (!spec.name || (with->cpus && !spec.cpus) || !vec_push(list)) {
+		event_spec_fini(&spec);
 		return err_nomem(err);
 	}
 	memmove(&list->items[end + 1], &list->items[end],

@@ -387,8 +387,10 @@ int event_parse_on(const struct event_system *sys, struct event_list *list, cons
 		if (ret < 0)
 			break;
 		skip_spaces(&p);
-		if (!*p.at)
-			return 0;
+		if (!*p.at) {
+			ret = event_spread(sys, list, before, err);
+			break;
+		}
 		if (*p.at != ',') {
 			ret = err_set(err, ERR_USAGE, "'%.40s' does not belong behind an event",
 				      p.at);
@@ -397,7 +399,8 @@ int event_parse_on(const struct event_system *sys, struct event_list *list, cons
 		}
 		p.at++;
 	}
-	truncate_list(list, before);
+	if (ret < 0)
+		truncate_list(list, before);
 	return ret;
 }
 
@@ -406,8 +409,8 @@ int event_parse(struct event_list *list, const char *text, struct err *err)
 	return event_parse_on(&event_system_host, list, text, err);
 }
 
-/* The place of the modifiers in a name: behind the last ':' or '/', or its end. */
-static size_t modifiers_at(const struct event_spec *spec)
+/* Behind the last ':' or '/'. */
+size_t event_name_modifiers(const struct event_spec *spec)
 {
 	const char *name = spec->name, *slash = strrchr(name, '/');
 	size_t end = strlen(name), at = end;
@@ -433,7 +436,7 @@ static size_t modifiers_at(const struct event_spec *spec)
 static char *with_modifiers(const struct event_spec *spec, size_t keep, const char *modifiers)
 {
 	bool parted = !keep || spec->name[keep - 1] == '/' || spec->name[keep - 1] == ':' ||
-		      !*modifiers || modifiers_at(spec) < keep;
+		      !*modifiers || event_name_modifiers(spec) < keep;
 	char *name;
 
 	return asprintf(&name, "%.*s%s%s", (int)keep, spec->name, parted ? "" : ":", modifiers) < 0
@@ -449,7 +452,7 @@ char *event_name_extend(const struct event_spec *spec, const char *modifiers)
 char *event_name_refresh(const struct event_spec *spec)
 {
 	char modifiers[16];
-	size_t keep = modifiers_at(spec);
+	size_t keep = event_name_modifiers(spec);
 
 	event_attr_modifiers(&spec->attr, modifiers, sizeof(modifiers));
 	if (!modifiers[0] && keep && spec->name[keep - 1] == ':')

@@ -117,6 +117,9 @@ static void become_clock(struct event_spec *spec, const struct perf_event_attr *
 	spec->attr.precise_ip = 0;
 	spec->attr.exclude_guest = spec->attr.exclude_host = 0;
 	spec->fallback = true;
+	/* Of any PMU's cores. */
+	free(spec->cpus);
+	spec->cpus = NULL;
 }
 
 static bool same_event(const struct perf_event_attr *a, const struct perf_event_attr *b)
@@ -270,7 +273,7 @@ static void remove_dropped(struct event_list *list, const struct change *changes
 		if (changes[i].fate == KEPT)
 			list->items[kept++] = list->items[i];
 		else
-			free(list->items[i].name);
+			event_spec_fini(&list->items[i]);
 	}
 	list->len = kept;
 }

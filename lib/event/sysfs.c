@@ -33,9 +33,8 @@ struct pmu {
 	char **renamed;
 };
 
-/* Reads PMU/folder/file; false where there is none. */
-static bool read_entry(const struct event_system *sys, const char *pmu, const char *folder,
-		       const char *file, char *buf, size_t size)
+bool event_sysfs_read(const struct event_system *sys, const char *pmu, const char *folder,
+		      const char *file, char *buf, size_t size)
 {
 	char path[PATH_MAX];
 	int len;
@@ -256,14 +255,14 @@ static int apply_term(const struct pmu *pmu, const char *term, const char *text,
 		return *pmu->renamed ? 0 : err_nomem(err);
 	}
 	if (is_sampling_term(term) &&
-	    !read_entry(pmu->sys, pmu->name, "format", term, line, LINE)) {
+	    !event_sysfs_read(pmu->sys, pmu->name, "format", term, line, LINE)) {
 		int ret = err_set(err, ERR_USAGE, "'%s' says how to sample, not what", term);
 
 		err_hint(err, "-c and -F set the period and the rate for all events");
 		return ret;
 	}
 	if (!text && !is_annotation(term) &&
-	    read_entry(pmu->sys, pmu->name, "events", term, line, LINE)) {
+	    event_sysfs_read(pmu->sys, pmu->name, "events", term, line, LINE)) {
 		if (depth >= ALIAS_DEPTH)
 			return err_set(err, ERR_UNSUPPORTED, "the event '%s' of %s names itself",
 				       term, pmu->name);
@@ -280,7 +279,7 @@ static int apply_term(const struct pmu *pmu, const char *term, const char *text,
 	}
 	if (text && !number(text, &value))
 		return err_set(err, ERR_USAGE, "'%s=%s' is not a number", term, text);
-	if (read_entry(pmu->sys, pmu->name, "format", term, line, LINE))
+	if (event_sysfs_read(pmu->sys, pmu->name, "format", term, line, LINE))
 		return put_bits(line, value, term, attr, err);
 	if (text && strcmp(term, "config") == 0)
 		attr->config = value;
@@ -317,12 +316,12 @@ static int apply_terms(const struct pmu *pmu, const char *terms, int depth,
 	return ret;
 }
 
-static bool read_type(const struct event_system *sys, const char *pmu, uint32_t *type)
+bool event_sysfs_type(const struct event_system *sys, const char *pmu, uint32_t *type)
 {
 	char line[32];
 	uint64_t value;
 
-	if (!read_entry(sys, pmu, "", "type", line, sizeof(line)) || !number(line, &value) ||
+	if (!event_sysfs_read(sys, pmu, "", "type", line, sizeof(line)) || !number(line, &value) ||
 	    value > UINT32_MAX)
 		return false;
 	*type = (uint32_t)value;
@@ -355,7 +354,7 @@ int event_sysfs_parse(const struct event_system *sys, const char *pmu, const cha
 	int ret;
 
 	*renamed = NULL;
-	if (!read_type(sys, pmu, &on.type))
+	if (!event_sysfs_type(sys, pmu, &on.type))
 		return unknown_pmu(sys, pmu, err);
 	attr->type = on.type;
 	ret = apply_terms(&on, terms, 0, attr, err);
@@ -376,7 +375,7 @@ bool event_sysfs_alias(const struct event_system *sys, const char *name,
 	/* Of several PMUs the first by name, so the choice does not hang on the order of a folder.
 	 */
 	while (dir && !is_annotation(name) && (entry = readdir(dir)))
-		if (read_entry(sys, entry->d_name, "events", name, line, sizeof(line)) &&
+		if (event_sysfs_read(sys, entry->d_name, "events", name, line, sizeof(line)) &&
 		    (!first[0] || strcmp(entry->d_name, first) < 0))
 			snprintf(first, sizeof(first), "%s", entry->d_name);
 	if (dir)

@@ -1,8 +1,8 @@
 #include "record/channel.h"
 
+#include "base/cpus.h"
 #include "base/log.h"
 #include "record/attrs.h"
-#include "record/cpus.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -17,7 +17,6 @@
 #define SIDEBAND_NAME "dummy:HG"
 #define PYTHON_NAME "python-frames"
 #define ANCHOR_NAME "dummy"
-#define GROUP_MAX 64
 #define LATE_ID (UINT64_C(1) << 32)
 
 /* The limit on open files, as far up as it goes; false where it is there already. */
@@ -136,11 +135,38 @@ static size_t watermark(const struct channels *channels)
 	return quarter < WATERMARK_MAX ? quarter : WATERMARK_MAX;
 }
 
+bool channels_reach(const struct channels *channels, size_t channel, size_t event)
+{
+	return !channels->elsewhere[channel * channels->sampled + event];
+}
+
+/* On a hybrid CPU each core PMU counts on its own CPUs alone. */
+static int find_elsewhere(struct channels *channels, struct err *err)
+{
+	const struct event_list *list = channels->options->events;
+
+	channels->elsewhere = calloc(channels->len * list->len, sizeof(*channels->elsewhere));
+	if (!channels->elsewhere)
+		return err_nomem(err);
+	for (size_t i = 0; i < list->len; i++) {
+		struct cpus cpus = {0};
+		int ret = list->items[i].cpus ? cpus_parse(&cpus, list->items[i].cpus, err) : 0;
+
+		for (size_t c = 0; !ret && list->items[i].cpus && c < channels->len; c++)
+			channels->elsewhere[c * list->len + i] = !cpus_contain(
+				&cpus, channels->items[c].cpu);
+		vec_fini(&cpus);
+		if (ret)
+			return ret;
+	}
+	return 0;
+}
+
 static int make_events(struct channels *channels, struct err *err)
 {
 	const struct event_list *list = channels->options->events;
 	enum recorder_target_kind kind = channels->target->kind;
-	int leader = 0;
+	int leader = 0, ret;
 
 	channels->sampled = list->len;
 	channels->opened = pythons_open_events(channels->pythons) ? 0 : list->len;
@@ -150,6 +176,9 @@ static int make_events(struct channels *channels, struct err *err)
 				    sizeof(*channels->file_ids));
 	if (!channels->events || !channels->file_ids)
 		return err_nomem(err);
+	ret = find_elsewhere(channels, err);
+	if (ret)
+		return ret;
 	for (size_t i = 0; i < channels->event_count; i++) {
 		struct data_event *event = &channels->events[i];
 
@@ -215,7 +244,12 @@ static int open_event(struct channels *channels, const struct channel *channel, 
 		channels->open.len--;
 		return open_error(event->name, &event->attr, *fd, err);
 	}
-	*slot = (struct channel_event){.fd = *fd, .event = (uint32_t)index, .tid = tid};
+	*slot = (struct channel_event){
+		.fd = *fd,
+		.event = (uint32_t)index,
+		.channel = (uint32_t)(channel - channels->items),
+		.tid = tid,
+	};
 	ret = redirect(*fd, sampled ? channel->samples_fd : channel->sideband_fd, err);
 	if (!ret && sampled && writes_samples(event) && !is_tracepoint(event))
 		ret = pythons_attach(channels->pythons, *fd, false, err);
@@ -224,7 +258,7 @@ static int open_event(struct channels *channels, const struct channel *channel, 
 			    err);
 }
 
-static bool leads(const struct channels *channels, const struct channel_event *open)
+bool channels_lead(const struct channels *channels, const struct channel_event *open)
 {
 	return open->fd >= 0 && open->event < channels->sampled &&
 	       channels->events[open->event].leader == (int)open->event;
@@ -235,7 +269,7 @@ static int switch_events(struct channels *channels, size_t from, bool on, struct
 	for (size_t i = from; i < channels->open.len; i++) {
 		const struct channel_event *open = &channels->open.items[i];
 
-		if (leads(channels, open) &&
+		if (channels_lead(channels, open) &&
 		    ioctl(open->fd, on ? PERF_EVENT_IOC_ENABLE : PERF_EVENT_IOC_DISABLE, 0) < 0)
 			return err_sys(err, errno, "cannot %s event %s", on ? "start" : "stop",
 				       channels->events[open->event].name);
@@ -243,99 +277,18 @@ static int switch_events(struct channels *channels, size_t from, bool on, struct
 	return 0;
 }
 
-/* What read(2) gives of a group, and of an event alone, by attrs.c. */
-struct group_read {
-	uint64_t count, enabled_ns, running_ns;
-	struct {
-		uint64_t value, id;
-	} events[GROUP_MAX];
-};
-
-static size_t read_group(int fd, struct group_read *group)
+/* Keeps the place of an event that another PMU's CPUs count. */
+static int leave_out(struct channels *channels, size_t channel, size_t index, pid_t tid, int *fd,
+		     struct err *err)
 {
-	ssize_t got = read(fd, group, sizeof(*group));
+	struct channel_event *slot = vec_push(&channels->open);
 
-	return got < (ssize_t)offsetof(struct group_read, events[1]) ? 0 : group->count;
-}
-
-/* The counts of an event and of the members that follow it. */
-static void add_totals(const struct channels *channels, const struct channel_event *open,
-		       struct recorder_count *counts)
-{
-	struct group_read group;
-	size_t count = read_group(open->fd, &group);
-
-	for (size_t i = 0; i < count && open->event + i < channels->sampled; i++) {
-		struct recorder_count *total = &counts[open->event + i];
-
-		total->value += group.events[i].value;
-		total->enabled_ns += group.enabled_ns;
-		total->running_ns += group.running_ns;
-	}
-}
-
-/* The side-band events take no counter, so they run whenever their tasks do. (Their own time
- * enabled goes on while the task is on another CPU.) */
-static uint64_t time_of_tasks(const struct channels *channels)
-{
-	struct group_read group;
-	uint64_t sum = 0;
-
-	for (size_t i = 0; i < channels->open.len; i++) {
-		const struct channel_event *open = &channels->open.items[i];
-
-		if (open->event == channels->sampled && read_group(open->fd, &group))
-			sum += group.running_ns;
-	}
-	return sum;
-}
-
-bool channels_counts(const struct channels *channels, struct recorder_count *counts)
-{
-	memset(counts, 0, channels->sampled * sizeof(*counts));
-	for (size_t i = 0; i < channels->open.len; i++)
-		if (leads(channels, &channels->open.items[i]))
-			add_totals(channels, &channels->open.items[i], counts);
-	if (channels->target->kind != RECORDER_CPUS) {
-		uint64_t had = time_of_tasks(channels) - channels->before_ns;
-
-		/* A moment passes between the two. */
-		for (size_t i = 0; i < channels->sampled; i++)
-			counts[i].enabled_ns = had > counts[i].running_ns ? had
-									  : counts[i].running_ns;
-	}
-	return channels->opened > 0;
-}
-
-void channels_task_counts(const struct channels *channels, pid_t tid, struct recorder_count *counts)
-{
-	memset(counts, 0, channels->sampled * sizeof(*counts));
-	for (size_t i = 0; i < channels->open.len; i++)
-		if (channels->open.items[i].tid == tid && leads(channels, &channels->open.items[i]))
-			add_totals(channels, &channels->open.items[i], counts);
-	for (size_t i = 0; i < channels->sampled; i++)
-		counts[i].enabled_ns = counts[i].running_ns;
-}
-
-ssize_t channels_tasks(const struct channels *channels, pid_t **tids)
-{
-	struct map seen = {0};
-	ssize_t count = 0;
-
-	*tids = calloc(channels->open.len + 1, sizeof(**tids));
-	for (size_t i = 0; *tids && i < channels->open.len; i++) {
-		pid_t tid = channels->open.items[i].tid;
-		bool added = false;
-
-		if (tid > 0 && !map_put(&seen, (uint64_t)tid, &added)) {
-			free(*tids);
-			*tids = NULL;
-		} else if (added) {
-			(*tids)[count++] = tid;
-		}
-	}
-	map_fini(&seen);
-	return *tids ? count : -1;
+	if (!slot)
+		return err_nomem(err);
+	*fd = -1;
+	*slot = (struct channel_event){
+		.fd = -1, .event = (uint32_t)index, .channel = (uint32_t)channel, .tid = tid};
+	return 0;
 }
 
 static int open_sampled(struct channels *channels, pid_t tid, struct err *err)
@@ -347,8 +300,11 @@ static int open_sampled(struct channels *channels, pid_t tid, struct err *err)
 		for (size_t i = 0; !ret && i < channels->opened; i++) {
 			int leader = channels->events[i].leader;
 
-			ret = open_event(channels, &channels->items[c], i, tid,
-					 leader == (int)i ? -1 : fds[leader], &fds[i], err);
+			ret = channels_reach(channels, c, i)
+				      ? open_event(channels, &channels->items[c], i, tid,
+						   leader == (int)i ? -1 : fds[leader], &fds[i],
+						   err)
+				      : leave_out(channels, c, i, tid, &fds[i], err);
 		}
 	free(fds);
 	return ret;
@@ -361,7 +317,8 @@ int channels_open_task(struct channels *channels, pid_t tid, bool in_doubt, stru
 
 	/* Also where the task ended meanwhile: what it created before that has inherited. */
 	for (size_t i = first; in_doubt && i < channels->open.len; i++)
-		if (!doubt_add(&channels->doubt, channels->open.items[i].id, i))
+		if (channels->open.items[i].fd >= 0 &&
+		    !doubt_add(&channels->doubt, channels->open.items[i].id, i))
 			ret = err_nomem(err);
 	for (size_t c = 0; !ret && c < channels->len; c++)
 		ret = open_event(channels, &channels->items[c], channels->sampled, tid, -1, &fd,
@@ -476,6 +433,15 @@ static int file_id(struct channels *channels, size_t channel, size_t index, stru
 	return ret;
 }
 
+/* None of the CPUs has the event's PMU. */
+static bool is_nowhere(const struct channels *channels, size_t event)
+{
+	for (size_t c = 0; c < channels->len; c++)
+		if (channels_reach(channels, c, event))
+			return false;
+	return true;
+}
+
 static int open_anchor(int *fd, struct ring *ring, int cpu, size_t pages, size_t watermark,
 		       struct err *err)
 {
@@ -582,6 +548,9 @@ int channels_open(struct channels *channels, const struct recorder_options *opti
 	for (size_t i = 0; !ret && pythons_open_events(pythons) && i < channels->event_count; i++)
 		for (size_t c = 0; !ret && i != channels->sampled && c < channels->len; c++)
 			ret = file_id(channels, c, i, err);
+	for (size_t i = 0; !ret && !pythons_open_events(pythons) && i < channels->sampled; i++)
+		if (is_nowhere(channels, i))
+			ret = file_id(channels, 0, i, err);
 	if (ret)
 		channels_close(channels);
 	return ret;
@@ -603,6 +572,7 @@ void channels_close(struct channels *channels)
 	for (size_t i = 0; channels->events && i < channels->event_count; i++)
 		free((void *)channels->events[i].ids);
 	free(channels->events);
+	free(channels->elsewhere);
 	free(channels->file_ids);
 	*channels = (struct channels){0};
 }
@@ -619,7 +589,7 @@ int channels_enable(struct channels *channels, bool on, struct err *err)
 
 	channels->counting = on;
 	if (on && inherited)
-		channels->before_ns = time_of_tasks(channels);
+		ret = channels_note_times(channels, err);
 	for (int i = 0; !ret && i < (inherited && on ? SWITCHES : 1); i++)
 		ret = switch_events(channels, 0, on, err);
 	pythons_enable(channels->pythons, on);

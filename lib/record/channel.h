@@ -22,13 +22,15 @@ struct channel {
 	int samples_fd, sideband_fd; /* own the rings, are polled */
 	int python_fd;
 	struct ring samples, sideband;
+	uint64_t before_ns; /* CPU time that the tasks had there before counting began */
 };
 
 /* An event that is open for one task (or for whatever runs) on one CPU. */
 struct channel_event {
-	int fd;		/* -1: closed, it was one too many */
+	int fd;		/* -1: closed, it was one too many; or not counted on this CPU */
 	uint32_t event; /* in channels.events */
-	pid_t tid;	/* that it was opened for */
+	uint32_t channel;
+	pid_t tid; /* that it was opened for */
 	uint64_t id;
 };
 
@@ -52,8 +54,8 @@ struct channels {
 	size_t ring_bytes; /* of one CPU's samples ring */
 	struct map event_by_id;
 	struct doubt doubt;
+	bool *elsewhere;    /* by channel, then sampled event: its PMU is that of other CPUs */
 	uint64_t *file_ids; /* by channel, then event: the id of its records in the file; 0: none */
-	uint64_t before_ns; /* CPU time that the tasks had before counting began */
 	bool ids_filed;	    /* set by the recorder: the file's header is written */
 	bool counting;
 };
@@ -82,6 +84,14 @@ int channels_event(const struct channels *channels, uint64_t id, bool *late);
  * that those of an id are in order. */
 uint64_t channels_file_id(const struct channels *channels, size_t channel, size_t event);
 
+/* Is the sampled event counted on the channel's CPU? On a hybrid one its PMU may be that of others.
+ */
+bool channels_reach(const struct channels *channels, size_t channel, size_t event);
+/* Is it open, and the leader of its group, which alone is switched and read? */
+bool channels_lead(const struct channels *channels, const struct channel_event *open);
+
+/* channel_counts.c. Counting is about to begin. */
+int channels_note_times(struct channels *channels, struct err *err);
 /* What the kernel counted so far: see recorder_counts(). */
 bool channels_counts(const struct channels *channels, struct recorder_count *counts);
 /* Only what was opened for this task; its time is that of its events. */

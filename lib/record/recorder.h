@@ -1,10 +1,10 @@
 #ifndef PYPERF_RECORDER_H
 #define PYPERF_RECORDER_H
 
+#include "base/cpus.h"
 #include "base/err.h"
 #include "base/vec.h"
 #include "event/event.h"
-#include "record/cpus.h"
 
 #include <stdbool.h>
 #include <stddef.h>

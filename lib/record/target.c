@@ -242,14 +242,6 @@ int target_add_user(struct recorder_target *target, const char *user, struct err
 	return ret;
 }
 
-static bool has_cpu(const struct cpus *cpus, int cpu)
-{
-	for (size_t i = 0; i < cpus->len; i++)
-		if (cpus->items[i] == cpu)
-			return true;
-	return false;
-}
-
 int target_add_cpus(struct recorder_target *target, const char *text, struct err *err)
 {
 	struct cpus given = {0}, online = {0};
@@ -260,11 +252,11 @@ int target_add_cpus(struct recorder_target *target, const char *text, struct err
 	for (size_t i = 0; !ret && i < given.len; i++) {
 		int cpu = given.items[i], *slot;
 
-		if (!has_cpu(&online, cpu)) {
+		if (!cpus_contain(&online, cpu)) {
 			err_set(err, ERR_NOT_FOUND, "CPU %d is not online", cpu);
 			err_hint(err, "/sys/devices/system/cpu/online lists those that are");
 			ret = ERR_NOT_FOUND;
-		} else if (!has_cpu(&target->cpus, cpu)) {
+		} else if (!cpus_contain(&target->cpus, cpu)) {
 			slot = vec_push(&target->cpus);
 			if (slot)
 				*slot = cpu;

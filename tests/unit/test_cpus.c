@@ -1,4 +1,4 @@
-#include "record/cpus.h"
+#include "base/cpus.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -5,27 +5,19 @@
 
 #include <cmocka.h>
 
-#include "event/internal.h"
+#include "tests/unit/machine.h"
 
 #include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 /*
  * The parser, on a machine that the test invents: a folder laid out like sysfs with an Intel core
  * PMU (the files of a Skylake), a hybrid's second PMU, and one like tracefs.
  */
 
-static char machine[] = "/tmp/pyperf-test-event-XXXXXX";
-static char devices[64], tracing[64];
+static struct machine machine;
 static struct event_system sys;
 
-static const struct {
-	const char *path, *text;
-} files[] = {
+static const struct machine_file files[] = {
 	{"devices/cpu/type", "4\n"},
 	{"devices/cpu/format/event", "config:0-7\n"},
 	{"devices/cpu/format/umask", "config:8-15\n"},
@@ -57,37 +49,15 @@ static const struct {
 
 static int make_machine(void **state)
 {
-	if (!mkdtemp(machine))
-		return -1;
-	for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
-		char path[256];
-		FILE *file;
+	int ret = machine_make(&machine, files, sizeof(files) / sizeof(files[0]));
 
-		snprintf(path, sizeof(path), "%s/%s", machine, files[i].path);
-		for (char *slash = path + strlen(machine) + 1; (slash = strchr(slash, '/'));
-		     slash++) {
-			*slash = '\0';
-			mkdir(path, 0700);
-			*slash = '/';
-		}
-		file = fopen(path, "w");
-		if (!file)
-			return -1;
-		fputs(files[i].text, file);
-		fclose(file);
-	}
-	snprintf(devices, sizeof(devices), "%s/devices", machine);
-	snprintf(tracing, sizeof(tracing), "%s/tracing", machine);
-	sys = (struct event_system){.devices = devices, .tracing = tracing};
-	return 0;
+	sys = machine.sys;
+	return ret;
 }
 
 static int remove_machine(void **state)
 {
-	char command[128];
-
-	snprintf(command, sizeof(command), "rm -rf %s", machine);
-	return system(command);
+	return machine_remove(&machine);
 }
 
 struct expected {

@@ -1,4 +1,4 @@
-#include "record/cpus.h"
+#include "base/cpus.h"
 
 #include "base/io.h"
 
@@ -42,6 +42,14 @@ int cpus_parse(struct cpus *cpus, const char *text, struct err *err)
 			return malformed(text, err);
 		at = end + 1;
 	}
+}
+
+bool cpus_contain(const struct cpus *cpus, int cpu)
+{
+	for (size_t i = 0; i < cpus->len; i++)
+		if (cpus->items[i] == cpu)
+			return true;
+	return false;
 }
 
 int cpus_online(struct cpus *cpus, struct err *err)

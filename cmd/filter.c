@@ -49,6 +49,8 @@ const struct poptOption view_options[] = {
 	 "native frames: on (default); off, what they cost is their Python line's; all, with "
 	 "CPython's eval loop and trampolines",
 	 "on|off|all"},
+	{"by-pmu", '\0', POPT_ARG_NONE, &view_given.by_pmu, 0,
+	 "events of each of a hybrid CPU's PMUs apart (default: their sum)", NULL},
 	{"quiet", 'q', POPT_ARG_NONE, &view_given.quiet, 0, "the result alone, no remarks", NULL},
 	{"verbose", 'v', POPT_ARG_NONE, &view_given.verbose, 0, "say more", NULL},
 	POPT_TABLEEND,
@@ -238,6 +240,8 @@ int view_open(struct opened *opened, const struct profile_options *options, stru
 			       view_given.native);
 	load.native = (enum profile_native)native;
 	load.no_inline = view_given.no_inline || (load.no_inline && !view_given.with_inline);
+	/* Who names one PMU's part wants to see it. */
+	load.by_pmu |= view_given.by_pmu || (view_given.event && strchr(view_given.event, '/'));
 	load.phase = view_given.phase;
 	load.time = view_given.time;
 	load.shown = view_given.shown;

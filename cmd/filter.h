@@ -14,7 +14,7 @@ struct view_given {
 	char *comm, *pid, *tid, *dso, *phase, *time;
 	char *native;
 	struct profile_shown shown;
-	int with_inline, no_inline, reduced, quiet, verbose;
+	int by_pmu, with_inline, no_inline, reduced, quiet, verbose;
 };
 extern struct view_given view_given;
 

@@ -13,7 +13,7 @@ const struct poptOption script_options[] = {
 int cmd_script(int argc, const char **argv)
 {
 	const struct command *command = command_find("script");
-	struct profile_options options = {.on_sample = samples_keep};
+	struct profile_options options = {.on_sample = samples_keep, .by_pmu = true};
 	struct opened opened;
 	struct err err = {0};
 	poptContext context;

@@ -326,7 +326,7 @@ static int share_out(struct sharing *sharing, const struct stat_setup *setup, st
 
 int stat_share(const struct stat_setup *setup, struct counts *counts, struct err *err)
 {
-	const struct profile_options options = {0};
+	const struct profile_options options = {.by_pmu = true}; /* as they were counted */
 	struct sharing sharing = {
 		.counts = counts,
 		.rows = setup->by_thread ? &counts->threads : &counts->functions,

@@ -1,7 +1,7 @@
 # Completion of pyperf for bash. tests/cli/check-docs compares the options here with those that
 # `pyperf help COMMAND` lists.
 
-_pyperf_view='-i --input -e --event -c --comm --pid --tid -d --dso --phase --time --files --modules --exclude --native -q --quiet -v --verbose -h --help'
+_pyperf_view='-i --input -e --event -c --comm --pid --tid -d --dso --phase --time --files --modules --exclude --by-pmu --native -q --quiet -v --verbose -h --help'
 
 _pyperf_options() { # COMMAND
 	case $1 in

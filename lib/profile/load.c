@@ -8,6 +8,7 @@
 #include "process/process.h"
 #include "profile/account.h"
 #include "profile/chain.h"
+#include "profile/hybrid.h"
 #include "profile/objects.h"
 #include "profile/pair.h"
 #include "profile/phase.h"
@@ -84,6 +85,9 @@ struct loader {
 	struct {
 		VEC_OF(bool)
 	} is_frames; /* by event: the walker's */
+	struct {
+		VEC_OF(uint32_t)
+	} homes; /* by event: the one that it is shown as */
 	struct repeat *repeats;
 	uint64_t malformed;
 	struct spans phase, time; /* of the samples that are wanted */
@@ -98,9 +102,10 @@ static int read_events(struct loader *l, struct err *err)
 		const struct data_event *in = data_event(l->file, l->profile->events.len);
 		struct profile_event *event = vec_push(&l->profile->events);
 		bool *is_frames = vec_push(&l->is_frames);
+		uint32_t *home = vec_push(&l->homes), index = (uint32_t)l->profile->events.len - 1;
 		bool software = in->attr.type == PERF_TYPE_SOFTWARE;
 
-		if (!event || !is_frames)
+		if (!event || !is_frames || !home)
 			return err_nomem(err);
 		event->name = profile_keep(l->profile, in->name ? in->name : "unknown");
 		if (!event->name)
@@ -116,6 +121,7 @@ static int read_events(struct loader *l, struct err *err)
 			event->frequency = (double)in->attr.sample_freq;
 		else
 			event->period = in->attr.sample_period;
+		*home = l->options->by_pmu ? index : hybrid_home(l->profile, index);
 	}
 	return 0;
 }
@@ -501,7 +507,7 @@ static int apply_sample(struct loader *l, const struct perf_event_header *record
 		const struct profile_cell *cell = keyed_at(&l->profile->cells, id);
 		struct profile_sample out = {
 			.thread = cell->thread,
-			.event = cell->event,
+			.event = l->homes.items[cell->event],
 			.stack = cell->stack,
 			.cpu = sample.id.cpu,
 			.time = sample.id.time,
@@ -707,6 +713,7 @@ static void loader_fini(struct loader *l)
 	map_fini(&l->tasks);
 	vec_fini(&l->task_list);
 	vec_fini(&l->is_frames);
+	vec_fini(&l->homes);
 	free(l->repeats);
 	spans_fini(&l->phase);
 	spans_fini(&l->time);
@@ -742,7 +749,9 @@ static int load(struct loader *l, struct err *err)
 		rc = profile_summarise(l->profile, err);
 	if (rc >= 0)
 		rc = profile_show(l->profile, &l->options->shown, err);
-	return rc < 0 ? rc : account_finish(&l->account, err);
+	if (rc >= 0)
+		rc = account_finish(&l->account, err);
+	return rc < 0 ? rc : hybrid_join(l->profile, l->homes.items, err);
 }
 
 int profile_load(struct profile **profile, struct data_file *file,

@@ -6,6 +6,8 @@
 int measures_init(struct measures *measures, const struct profile *profile, uint32_t ranked,
 		  struct err *err)
 {
+	static const struct perf_event_attr none = {.type = PERF_TYPE_SOFTWARE,
+						    .config = PERF_COUNT_SW_DUMMY};
 	size_t count = profile_event_count(profile), usable = 0;
 	struct metric_event *events = calloc(count + 1, sizeof(*events));
 
@@ -16,7 +18,8 @@ int measures_init(struct measures *measures, const struct profile *profile, uint
 		const struct profile_event *event = profile_event(profile, i);
 
 		/* An event without samples plays no role, but keeps its place. */
-		events[i] = (struct metric_event){event->name, &event->attr, (int)event->group - 1};
+		events[i] = (struct metric_event){
+			event->name, event->sampled ? &event->attr : &none, (int)event->group - 1};
 		if (event->sampled && event->period_total)
 			usable = i + 1;
 	}

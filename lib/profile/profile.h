@@ -184,6 +184,7 @@ struct profile_options {
 	void *ctx;
 	bool no_symbols; /* counting only */
 	enum profile_native native;
+	bool by_pmu;	/* what each PMU of a hybrid CPU counted stays apart */
 	bool no_inline; /* functions that the compiler inlined are a part of their callers */
 	/* Only samples of these times are loaded: within phases of that name, within perf's --time
 	 * (see spans_parse()). NULL: all. ERR_NOT_FOUND where no phase has the name. */

@@ -44,7 +44,7 @@ def perf_objects(path):
 
 
 def our_objects(path):
-    ran = live.pyperf("report", "--json", "--sort", "dso", "-i", path)
+    ran = live.pyperf("report", "--json", "--by-pmu", "--sort", "dso", "-i", path)
     check(ran.returncode == 0, path, ran.stderr)
     report = json.loads(ran.stdout)
     events = {}

@@ -23,7 +23,7 @@ COUNTS = {
     "perf.data.ctx_switch_namespaces-4.14": {"cycles": 2},
     "perf.data.group_desc-4.14": {"cache-references": 7, "branch-misses": 6},
     "perf.data.hw_and_sw-3.4": {"cycles": 207, "cpu-clock": 4734},
-    "perf.data.hybrid_topology": {"cpu_core/cycles": 7},
+    "perf.data.hybrid_topology": {"cycles": 7},  # of cpu_core and cpu_atom
     "perf.data.intel_pt-4.14": {"cycles": 15},
     "perf.data.lost_samples-4.4": {"cycles": 97, "instructions": 80, "branch": 14},
     "perf.data.piped.ctx_switch_namespaces-4.14": {"cycles": 7},
@@ -65,6 +65,19 @@ def counts_are_perfs():
         for event, samples in expected.items():
             check(any(e.startswith(event) and n == samples for e, n in counts.items()), name, event, counts)
     return f"{len(COUNTS)} files"
+
+
+@live.test
+def parts_of_a_hybrid_cpu():
+    """perf recorded an event for each PMU: their sum, and on request each."""
+    path = need("perf.data.hybrid_topology")
+    parts = ["cpu_core/cycles:ppp/", "cpu_atom/cycles:ppp/"]
+    for arguments, names in (([], ["cycles:ppp"]), (["--by-pmu"], parts), (["-e", parts[0]], parts)):
+        ran = live.pyperf("report", "--json", "-i", path, *arguments)
+        check(ran.returncode == 0, arguments, ran.stderr)
+        events = json.loads(ran.stdout)["events"]
+        check([event["name"] for event in events] == names, arguments, events)
+        check(sum(event["samples"] for event in events) == 7, arguments, events)
 
 
 @live.test

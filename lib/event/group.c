@@ -100,6 +100,13 @@ static bool watchdog_counts(const struct event_system *sys)
 	return io_read_line(sys->watchdog, line, sizeof(line), NULL) > 0 && line[0] == '1';
 }
 
+const char *event_holder(const struct event_system *sys)
+{
+	return watchdog_counts(sys) ? "another user has its counter for itself: the NMI watchdog "
+				      "holds one (sysctl kernel.nmi_watchdog=0 frees it)"
+				    : "another user has its counter for itself";
+}
+
 static void group_names(const struct event_list *list, size_t first, size_t end,
 			struct strbuf *names)
 {

@@ -45,6 +45,8 @@ int event_try_open(const struct event_system *sys, const struct event_spec *spec
 /* group.c: what the counters cannot hold is taken out of weak groups; of others it is an error. */
 int event_fit_groups(const struct event_system *sys, struct event_list *list, struct err *err);
 bool event_runs(int leader_fd);
+/* Who may hold a counter that opens and does not run, in words. */
+const char *event_holder(const struct event_system *sys);
 
 /* hybrid.c: gives each core PMU its part of the events from `from` on. On failure those are gone.
  */

@@ -22,6 +22,7 @@ enum fate {
 	ABSENT,	 /* the machine does not have it */
 	IDLE,	 /* without the cycles that it was to be counted along with */
 	REFUSED, /* EINVAL: known to the machine, but not like this */
+	TAKEN,	 /* somebody else has its counter, and keeps it */
 	TWIN,	 /* another event of the list does the same */
 };
 
@@ -30,6 +31,7 @@ struct change {
 	bool user_only; /* exclude_kernel was added */
 	bool less_precise;
 	bool was_cycles;
+	bool was_taken; /* cycles, for that reason */
 };
 
 /* Far apart, so that even an event that gets enabled would not sample. */
@@ -60,6 +62,23 @@ static bool is_kernel_only(const struct perf_event_attr *attr)
 	return false;
 }
 
+static bool needs_counter(const struct perf_event_attr *attr)
+{
+	return attr->type != PERF_TYPE_SOFTWARE && attr->type != PERF_TYPE_TRACEPOINT &&
+	       attr->type != PERF_TYPE_BREAKPOINT;
+}
+
+/* Kernels open what they have no counter for at the moment: pinned events of others, such as the
+ * NMI watchdog's, may hold it for good. */
+static bool runs_alone(const struct event_system *sys, const struct event_spec *spec, int fd)
+{
+	struct event_pin pin;
+	bool runs = !event_pin(spec->cpus, &pin) || sys->runs(fd);
+
+	event_unpin(&pin);
+	return runs;
+}
+
 /* Opens with as much of what was asked as is given; 0 or -errno. */
 static int settle(const struct event_system *sys, struct event_spec *spec, struct change *change)
 {
@@ -69,8 +88,10 @@ static int settle(const struct event_system *sys, struct event_spec *spec, struc
 		int fd = event_try_open(sys, spec, -1);
 
 		if (fd >= 0) {
+			bool runs = !needs_counter(attr) || runs_alone(sys, spec, fd);
+
 			close(fd);
-			return 0;
+			return runs ? 0 : -EBUSY;
 		}
 		if ((fd == -EACCES || fd == -EPERM) && !attr->exclude_kernel &&
 		    !is_kernel_only(attr)) {
@@ -149,10 +170,10 @@ static int probe_one(const struct event_system *sys, struct event_spec *spec, st
 	int ret = settle(sys, spec, change);
 
 	if ((ret == -ENOENT || ret == -ENODEV || ret == -ENXIO || ret == -EOPNOTSUPP ||
-	     ret == -EINVAL) &&
+	     ret == -EINVAL || ret == -EBUSY) &&
 	    is_cycles(&asked) && !spec->counted) {
 		become_clock(spec, &asked);
-		*change = (struct change){.was_cycles = true};
+		*change = (struct change){.was_cycles = true, .was_taken = ret == -EBUSY};
 		ret = settle(sys, spec, change);
 	}
 	switch (ret) {
@@ -166,6 +187,9 @@ static int probe_one(const struct event_system *sys, struct event_spec *spec, st
 		return 0;
 	case -EINVAL:
 		change->fate = REFUSED;
+		return 0;
+	case -EBUSY:
+		change->fate = TAKEN;
 		return 0;
 	default:
 		change->fate = ABSENT;
@@ -197,6 +221,11 @@ static bool is_refused(const struct change *change)
 	return change->fate == REFUSED;
 }
 
+static bool is_taken(const struct change *change)
+{
+	return change->fate == TAKEN;
+}
+
 static bool is_user_only(const struct change *change)
 {
 	return change->fate == KEPT && change->user_only;
@@ -213,23 +242,23 @@ static void tell(const struct event_system *sys, const struct event_list *list,
 {
 	struct strbuf names = {0};
 
-	for (size_t i = 0; i < list->len; i++) {
-		if (!changes[i].was_cycles)
-			continue;
-		if (changes[i].fate == KEPT)
-			log_info("%s: this machine has no hardware counter (virtual machine?); "
-				 "sampling cpu-clock instead",
-				 list->items[i].name);
-		else if (changes[i].fate == TWIN)
-			log_info("%s: this machine has no hardware counter (virtual machine?); "
-				 "cpu-clock is sampled already",
-				 list->items[i].name);
-	}
+	for (size_t i = 0; i < list->len; i++)
+		if (changes[i].was_cycles && (changes[i].fate == KEPT || changes[i].fate == TWIN))
+			log_info("%s: %s; %s", list->items[i].name,
+				 changes[i].was_taken ? event_holder(sys)
+						      : "this machine has no hardware counter "
+							"(virtual machine?)",
+				 changes[i].fate == KEPT ? "sampling cpu-clock instead"
+							 : "cpu-clock is sampled already");
 	if (join(&names, list, changes, false, is_absent))
 		log_info("left out, since this machine does not have it: %s", strbuf_text(&names));
 	if (join(&names, list, changes, true, is_absent))
 		log_info("not counted along, since this machine does not have it: %s",
 			 strbuf_text(&names));
+	for (int along = 0; along < 2; along++)
+		if (join(&names, list, changes, along, is_taken))
+			log_info("%s, since %s: %s", along ? "not counted along" : "left out",
+				 event_holder(sys), strbuf_text(&names));
 	if (join(&names, list, changes, false, is_refused))
 		log_info("left out, since the kernel calls it invalid here: %s",
 			 strbuf_text(&names));
@@ -320,12 +349,24 @@ static void sample_members(struct event_list *list)
 			 "a group that threads inherit (with -i or -a they can)");
 }
 
-static int nothing_left(const struct event_list *list, struct err *err)
+static int nothing_left(const struct event_system *sys, const struct event_list *list,
+			const struct change *changes, struct err *err)
 {
 	struct strbuf names = {0};
+	size_t taken = 0;
 
-	for (size_t i = 0; i < list->len; i++)
+	for (size_t i = 0; i < list->len; i++) {
 		strbuf_printf(&names, "%s%s", i ? ", " : "", list->items[i].name);
+		taken += changes[i].fate == TAKEN;
+	}
+	if (taken == list->len) {
+		err_set(err, ERR_SYSTEM, "cannot count %s: %s", strbuf_text(&names),
+			event_holder(sys));
+		err_hint(err, "end other profilers, turn the NMI watchdog off (sysctl "
+			      "kernel.nmi_watchdog=0), or use a clock: -e cpu-clock");
+		strbuf_fini(&names);
+		return ERR_SYSTEM;
+	}
 	err_set(err, ERR_UNSUPPORTED, "this machine has none of the events that were asked for: %s",
 		strbuf_text(&names));
 	err_hint(err, "use a clock, which every machine has: -e cpu-clock (or task-clock, "
@@ -357,7 +398,7 @@ int event_list_probe_on(const struct event_system *sys, struct event_list *list,
 	for (size_t i = 0; i < list->len; i++)
 		kept += changes[i].fate == KEPT;
 	if (!kept) {
-		ret = nothing_left(list, err);
+		ret = nothing_left(sys, list, changes, err);
 		goto out;
 	}
 	tell(sys, list, changes);

@@ -388,6 +388,64 @@ static void test_groups(void **state)
 	}
 }
 
+static bool run_never(int leader_fd)
+{
+	return false;
+}
+
+/* Events that open and get no counter: pinned ones of others have them all. */
+static void test_taken(void **state)
+{
+	static const struct {
+		const char *text, *watchdog; /* text NULL: no -e */
+		int code;
+		const char *want, *says[2];
+	} table[] = {
+		{"cycles,cs",
+		 "0\n",
+		 0,
+		 "cpu-clock -1 1 1; cs -1 1 0",
+		 {"cycles: another user has its counter", "cpu-clock instead"}},
+		{"cs,instructions,cache-misses",
+		 "0\n",
+		 0,
+		 "cs -1 1 0",
+		 {"left out, since another user", "instructions, cache-misses\n"}},
+		{"cs,instructions", "1\n", 0, "cs -1 1 0", {"NMI watchdog", "instructions\n"}},
+		{NULL, "1\n", 0, "cpu-clock -1 1 1", {"cycles: another", "cpu-clock instead"}},
+		{"instructions,r1", "1\n", ERR_SYSTEM, "", {"instructions, r1", "NMI watchdog"}},
+	};
+
+	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+		struct event_system sys = event_system_host;
+		char path[] = "/tmp/pyperf-watchdog-XXXXXX", got[256];
+		struct event_list list = {0};
+		struct err err = {0};
+		int fd = mkstemp(path);
+
+		assert_int_equal(write(fd, table[i].watchdog, 2), 2);
+		close(fd);
+		sys.open = open_full;
+		sys.runs = run_never;
+		sys.privilege = ordinary;
+		sys.watchdog = path;
+		if (table[i].text)
+			assert_int_equal(event_parse_on(&sys, &list, table[i].text, &err), 0);
+		else
+			assert_int_equal(event_list_default_on(&sys, &list, &err), 0);
+		logged[0] = '\0';
+		assert_int_equal(event_list_probe_on(&sys, &list, true, &err), table[i].code);
+		for (size_t s = 0; s < 2; s++)
+			if (!strstr(table[i].code ? err.text : logged, table[i].says[s]))
+				fail_msg("%zu: %s%s", i, logged, err.text);
+		describe(&list, got, sizeof(got));
+		if (!table[i].code && strcmp(got, table[i].want) != 0)
+			fail_msg("%zu: %s", i, got);
+		event_list_fini(&list);
+		unlink(path);
+	}
+}
+
 static void test_refusals(void **state)
 {
 	static const struct {
@@ -404,7 +462,7 @@ static void test_refusals(void **state)
 		/* Nothing is left of these without the kernel. */
 		{open_paranoid2, "cycles:k", ERR_PERMISSION, "'cycles:k'", ""},
 		{open_paranoid2, "cycles,cs", ERR_PERMISSION, "'cs'", ""},
-		{open_busy, "cycles", ERR_SYSTEM, "another user", "nmi_watchdog"},
+		{open_busy, "instructions", ERR_SYSTEM, "another user", "nmi_watchdog"},
 	};
 
 	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
@@ -605,11 +663,11 @@ static void test_host(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_machines),   cmocka_unit_test(test_along),
-		cmocka_unit_test(test_groups),	   cmocka_unit_test(test_refusals),
-		cmocka_unit_test(test_clock_attr), cmocka_unit_test(test_open_errors),
-		cmocka_unit_test(test_blame),	   cmocka_unit_test(test_blame_contained),
-		cmocka_unit_test(test_host),
+		cmocka_unit_test(test_machines),	cmocka_unit_test(test_along),
+		cmocka_unit_test(test_groups),		cmocka_unit_test(test_taken),
+		cmocka_unit_test(test_refusals),	cmocka_unit_test(test_clock_attr),
+		cmocka_unit_test(test_open_errors),	cmocka_unit_test(test_blame),
+		cmocka_unit_test(test_blame_contained), cmocka_unit_test(test_host),
 	};
 
 	log_set_sink(sink, NULL);

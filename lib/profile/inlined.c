@@ -4,9 +4,6 @@
 #include "profile/store.h"
 #include "symbol/elf.h"
 
-/* Templates go deeper, but who reads that? */
-#define INLINED_MAX 64
-
 void inlined_fini(struct inlined *inlined)
 {
 	map_fini(&inlined->by_frame);
@@ -38,7 +35,7 @@ bool inlined_find(struct inlined *inlined, struct profile *profile, uint32_t fra
 		  struct inlined_list *list)
 {
 	const struct frame_key at = profile_frame_item(profile, frame)->key;
-	struct elf_inlined calls[INLINED_MAX];
+	struct elf_inlined calls[ELF_INLINED_MAX];
 	uint64_t *index = map_put(&inlined->by_frame, frame, NULL);
 	struct inlined_list *added;
 	size_t count;
@@ -55,7 +52,7 @@ bool inlined_find(struct inlined *inlined, struct profile *profile, uint32_t fra
 		return false;
 	*index = inlined->lists.len;
 	added->first = (uint32_t)inlined->frames.len;
-	count = objects_inlined(profile->objects, at.owner, vaddr, calls, INLINED_MAX);
+	count = objects_inlined(profile->objects, at.owner, vaddr, calls, ELF_INLINED_MAX);
 	for (size_t i = 0; i < count; i++)
 		if (!add_frame(inlined, profile, at, calls[i].name))
 			return false;

@@ -273,6 +273,8 @@ size_t objects_inlined(struct objects *objects, uint32_t dso, uint64_t vaddr,
 		count = elf_inlined(object->debug, vaddr, calls, max);
 	if (!count && object && object->elf)
 		count = elf_inlined(object->elf, vaddr, calls, max);
+	if (!count && object && object->saved)
+		count = saved_inlined(object->saved, vaddr, calls, max);
 	return count;
 }
 

@@ -9,12 +9,15 @@
 #include "symbol/elf.h"
 #include "symbol/kallsyms.h"
 #include "symbol/saved.h"
+#include "symbol/saved_inlines.h"
 
 #include <fcntl.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 /*
@@ -27,6 +30,8 @@
 #define MAPPINGS_MAX (1u << 20)
 #define FILES_OPEN_MAX 1024u
 #define RECENT 8192u /* a power of two */
+/* What is spent at the end to tell what is inlined: the program is done, and its user waits. */
+#define INLINES_NS UINT64_C(2000000000)
 
 struct file {
 	uint32_t path; /* string */
@@ -55,7 +60,9 @@ struct hits {
 	struct map addresses, kernel;
 	uint64_t recent[RECENT];
 	size_t open;
-	char fd_path[32]; /* of hits_path() */
+	uint64_t inlines_until; /* CPU time, ns */
+	uint64_t not_expanded;	/* addresses for which that was too short */
+	char fd_path[32];	/* of hits_path() */
 };
 
 struct hits *hits_new(struct roots *roots)
@@ -253,6 +260,8 @@ struct naming {
 	struct {
 		VEC_OF(struct saved_function)
 	} functions;
+	struct map expanded; /* addresses that were looked up for `inlines` */
+	struct saved_inlines inlines;
 };
 
 static int add_function(struct naming *naming, uint64_t vaddr, struct err *err)
@@ -275,6 +284,34 @@ static int add_function(struct naming *naming, uint64_t vaddr, struct err *err)
 		return err_nomem(err);
 	*slot = function;
 	return 0;
+}
+
+static uint64_t cpu_time(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+/* The debug information of a large program is read where samples are, and as long as there is time.
+ */
+static int add_inlined(struct hits *hits, struct naming *naming, uint64_t vaddr, struct err *err)
+{
+	struct elf_inlined calls[ELF_INLINED_MAX];
+	size_t count;
+	bool added;
+
+	if (!map_put(&naming->expanded, vaddr, &added))
+		return err_nomem(err);
+	if (!added)
+		return 0;
+	if (cpu_time() >= hits->inlines_until) {
+		hits->not_expanded++;
+		return 0;
+	}
+	count = elf_inlined(naming->elf, vaddr, calls, ELF_INLINED_MAX);
+	return saved_inlines_add(&naming->inlines, vaddr, calls, count) ? 0 : err_nomem(err);
 }
 
 /* The first address that is not below `start`. */
@@ -306,7 +343,7 @@ static bool is_hit(const struct hits *hits, const struct file *file,
 	return false;
 }
 
-static int name_mapping(struct naming *naming, const struct mapping *mapping,
+static int name_mapping(struct hits *hits, struct naming *naming, const struct mapping *mapping,
 			const struct addresses *addresses, struct err *err)
 {
 	size_t i = lower_bound(addresses, mapping->start);
@@ -315,9 +352,12 @@ static int name_mapping(struct naming *naming, const struct mapping *mapping,
 	for (; !ret && i < addresses->len && addresses->items[i] < mapping->end; i++) {
 		uint64_t vaddr;
 
-		if (elf_vaddr(naming->elf, addresses->items[i] - mapping->start + mapping->pgoff,
-			      &vaddr))
-			ret = add_function(naming, vaddr, err);
+		if (!elf_vaddr(naming->elf, addresses->items[i] - mapping->start + mapping->pgoff,
+			       &vaddr))
+			continue;
+		ret = add_function(naming, vaddr, err);
+		if (!ret)
+			ret = add_inlined(hits, naming, vaddr, err);
 	}
 	return ret;
 }
@@ -341,7 +381,7 @@ static int name_file(struct hits *hits, const struct file *file, struct naming *
 	int ret = eval_find(&naming->eval, naming->elf, NULL, err);
 
 	for (size_t at = file->first; !ret && at; at = hits->mappings.items[at - 1].next)
-		ret = name_mapping(naming, &hits->mappings.items[at - 1], addresses, err);
+		ret = name_mapping(hits, naming, &hits->mappings.items[at - 1], addresses, err);
 	if (ret || !naming->functions.len)
 		return ret;
 	for (size_t i = 0; !ret && i < naming->eval.len; i++)
@@ -352,7 +392,8 @@ static int name_file(struct hits *hits, const struct file *file, struct naming *
 	if (file->vdso && !file->build_id_len)
 		head.build_id_len = 0;
 	if (!ret)
-		saved_add(section, &head, naming->functions.items, (uint32_t)naming->functions.len);
+		saved_add(section, &head, naming->functions.items, (uint32_t)naming->functions.len,
+			  &naming->inlines);
 	return ret;
 }
 
@@ -368,12 +409,15 @@ static int store_file(struct hits *hits, const struct file *file, const struct a
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", file->fd);
 	if ((file->vdso ? elf_open_vdso(&naming.elf, NULL) : elf_open(&naming.elf, path, NULL)) < 0)
 		return 0;
+	saved_inlines_init(&naming.inlines);
 	if (is_mapped_build(file, naming.elf))
 		ret = name_file(hits, file, &naming, addresses, section, err);
 	elf_close(naming.elf);
 	vec_fini(&naming.eval);
 	vec_fini(&naming.functions);
 	map_fini(&naming.named);
+	map_fini(&naming.expanded);
+	saved_inlines_fini(&naming.inlines);
 	return ret;
 }
 
@@ -422,7 +466,8 @@ static int store_kernel(const struct hits *hits, struct strbuf *section, struct 
 	while (!ret && map_next(&hits->kernel, &at, &addr, &value))
 		ret = add_kernel(&naming, kernel, addr, &names, err);
 	if (!ret && naming.functions.len)
-		saved_add(section, &head, naming.functions.items, (uint32_t)naming.functions.len);
+		saved_add(section, &head, naming.functions.items, (uint32_t)naming.functions.len,
+			  NULL);
 	vec_fini(&naming.functions);
 	map_fini(&naming.named);
 	arena_fini(&names);
@@ -437,12 +482,18 @@ int hits_store(struct hits *hits, struct data_writer *writer, struct err *err)
 	size_t empty;
 	int ret = sort_addresses(hits, &addresses, err);
 
+	hits->inlines_until = cpu_time() + INLINES_NS;
 	saved_begin(&section);
 	empty = section.len;
 	for (size_t i = 0; !ret && i < hits->files.len; i++)
 		ret = store_file(hits, &hits->files.items[i], &addresses, &section, err);
 	if (!ret)
 		ret = store_kernel(hits, &section, err);
+	if (hits->not_expanded)
+		log_info("what is inlined at %" PRIu64
+			 " addresses is not in the recording: to look "
+			 "it up took too long; reports on this machine show it all the same",
+			 hits->not_expanded);
 	if (!ret && strbuf_failed(&section))
 		ret = err_nomem(err);
 	if (!ret && section.len > empty)

@@ -100,6 +100,7 @@ struct elf_inlined {
 	uint32_t line;	  /* of the call in its caller's source; 0 where not known */
 	uint32_t depth;
 };
+#define ELF_INLINED_MAX 64 /* templates go deeper, but who reads that? */
 /* Those that the address is of, innermost first, at most `max`; the function that holds them is not
  * among them. */
 size_t elf_inlined(struct elf_file *elf, uint64_t vaddr, struct elf_inlined *calls, size_t max);

@@ -20,9 +20,11 @@
 
 struct call {
 	uint64_t start, end;
+	Dwarf_Off die;
 	uint32_t depth;
-	uint32_t line; /* of the call */
-	const char *name;
+	/* Looked up when an address within is asked for, which few are. */
+	uint32_t line;	  /* of the call */
+	const char *name; /* NULL: not yet; "": it has none */
 };
 
 struct function {
@@ -133,19 +135,27 @@ static const char *name_of(Dwarf_Die *die)
 	return name ? name : dwarf_diename(die);
 }
 
-static bool add_call(struct elf_inlines *inlines, Dwarf_Die *die, unsigned int depth)
+static void describe(struct elf_file *elf, struct call *call)
 {
-	struct call call = {.depth = depth, .name = name_of(die)};
-	Dwarf_Addr base, start, end;
 	Dwarf_Attribute attr;
 	Dwarf_Word line;
+	Dwarf_Die die;
+
+	call->name = dwarf_offdie(elf_dwarf(elf), call->die, &die) ? name_of(&die) : NULL;
+	if (!call->name) {
+		call->name = "";
+		return;
+	}
+	if (dwarf_attr(&die, DW_AT_call_line, &attr) && dwarf_formudata(&attr, &line) == 0 &&
+	    line < UINT32_MAX)
+		call->line = (uint32_t)line;
+}
+
+static bool add_call(struct elf_inlines *inlines, Dwarf_Die *die, unsigned int depth)
+{
+	Dwarf_Addr base, start, end;
 	ptrdiff_t at = 0;
 
-	if (!call.name || !*call.name)
-		return true;
-	if (dwarf_attr(die, DW_AT_call_line, &attr) && dwarf_formudata(&attr, &line) == 0 &&
-	    line < UINT32_MAX)
-		call.line = (uint32_t)line;
 	while ((at = dwarf_ranges(die, at, &base, &start, &end)) > 0) {
 		struct call *added;
 
@@ -156,7 +166,7 @@ static bool add_call(struct elf_inlines *inlines, Dwarf_Die *die, unsigned int d
 		added = vec_push(&inlines->calls);
 		if (!added)
 			return false;
-		*added = call;
+		*added = (struct call){.die = dwarf_dieoffset(die), .depth = depth};
 		added->start = start;
 		added->end = end;
 	}
@@ -241,13 +251,16 @@ size_t elf_inlined(struct elf_file *elf, uint64_t vaddr, struct elf_inlined *cal
 	}
 	/* In the order of the tree: what is called stands behind its caller. */
 	for (size_t i = function->first + function->count; i > function->first; i--) {
-		const struct call *call = &inlines->calls.items[i - 1];
+		struct call *call = &inlines->calls.items[i - 1];
 
 		if (vaddr < call->start || vaddr >= call->end || count == max)
 			continue;
 		if (count && call->depth >= calls[count - 1].depth)
 			continue;
-		calls[count++] = (struct elf_inlined){call->name, call->line, call->depth};
+		if (!call->name)
+			describe(elf, call);
+		if (*call->name)
+			calls[count++] = (struct elf_inlined){call->name, call->line, call->depth};
 	}
 	return count;
 }

@@ -3,11 +3,13 @@
 #include "base/arena.h"
 #include "base/vec.h"
 #include "symbol/elf_file.h"
+#include "symbol/saved_inlines.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#define SECTION_VERSION 1u
+#define SECTION_VERSION 2u
+#define VERSION_WITHOUT_INLINES 1u
 #define FUNCTION_EVAL 1u
 #define NESTED_MAX 16u /* functions that begin between another and an address in it */
 
@@ -25,6 +27,7 @@ struct saved_object {
 	struct {
 		VEC_OF(struct saved_function)
 	} functions; /* by vaddr */
+	struct saved_inlines inlines;
 };
 
 struct saved {
@@ -40,8 +43,11 @@ void saved_begin(struct strbuf *section)
 }
 
 void saved_add(struct strbuf *section, const struct saved_file *file,
-	       const struct saved_function *functions, uint32_t count)
+	       const struct saved_function *functions, uint32_t count,
+	       const struct saved_inlines *inlines)
 {
+	static const struct saved_inlines none;
+
 	strbuf_blob(section, file->path, strlen(file->path));
 	strbuf_blob(section, file->build_id, file->build_id_len);
 	strbuf_u32(section, file->elf ? (uint32_t)file->elf->load_count : 0);
@@ -57,6 +63,7 @@ void saved_add(struct strbuf *section, const struct saved_file *file,
 		strbuf_u8(section, functions[i].eval ? FUNCTION_EVAL : 0);
 		strbuf_blob(section, functions[i].name, strlen(functions[i].name));
 	}
+	saved_inlines_encode(inlines ? inlines : &none, section);
 }
 
 static int by_vaddr(const void *a, const void *b)
@@ -112,7 +119,8 @@ static int decode_functions(struct saved *saved, struct saved_object *object, st
 	return 0;
 }
 
-static int decode_object(struct saved *saved, struct bytes *section, struct err *err)
+static int decode_object(struct saved *saved, struct bytes *section, uint32_t version,
+			 struct err *err)
 {
 	struct saved_object *object = vec_push(&saved->objects);
 	struct bytes path = bytes_blob(section), id = bytes_blob(section);
@@ -120,6 +128,7 @@ static int decode_object(struct saved *saved, struct bytes *section, struct err 
 
 	if (!object)
 		return err_nomem(err);
+	saved_inlines_init(&object->inlines);
 	object->path = arena_strndup(&saved->names, (const char *)path.at, bytes_left(&path));
 	if (!object->path)
 		return err_nomem(err);
@@ -129,7 +138,11 @@ static int decode_object(struct saved *saved, struct bytes *section, struct err 
 		memcpy(object->build_id, id.at, bytes_left(&id));
 	object->build_id_len = section->bad ? 0 : (uint32_t)bytes_left(&id);
 	ret = decode_segments(object, section, err);
-	return ret ? ret : decode_functions(saved, object, section, err);
+	if (!ret)
+		ret = decode_functions(saved, object, section, err);
+	if (!ret && version != VERSION_WITHOUT_INLINES)
+		ret = saved_inlines_decode(&object->inlines, section, err);
+	return ret;
 }
 
 int saved_decode(struct saved **out, struct bytes section, struct err *err)
@@ -144,11 +157,11 @@ int saved_decode(struct saved **out, struct bytes section, struct err *err)
 	arena_init(&saved->names);
 	if (section.bad)
 		return err_set(err, ERR_CORRUPT, "the recorded symbols are cut short");
-	if (version != SECTION_VERSION)
+	if (version != SECTION_VERSION && version != VERSION_WITHOUT_INLINES)
 		return err_set(err, ERR_UNSUPPORTED, "the recorded symbols are of version %u",
 			       version);
 	while (!ret && bytes_left(&section))
-		ret = decode_object(saved, &section, err);
+		ret = decode_object(saved, &section, version, err);
 	if (!ret && section.bad)
 		ret = err_set(err, ERR_CORRUPT, "the recorded symbols are cut short");
 	return ret;
@@ -161,6 +174,7 @@ void saved_free(struct saved *saved)
 	for (size_t i = 0; i < saved->objects.len; i++) {
 		vec_fini(&saved->objects.items[i].segments);
 		vec_fini(&saved->objects.items[i].functions);
+		saved_inlines_fini(&saved->objects.items[i].inlines);
 	}
 	vec_fini(&saved->objects);
 	arena_fini(&saved->names);
@@ -217,4 +231,10 @@ bool saved_at(const struct saved_object *object, uint64_t vaddr, struct saved_fu
 		}
 	}
 	return false;
+}
+
+size_t saved_inlined(const struct saved_object *object, uint64_t vaddr, struct elf_inlined *calls,
+		     size_t max)
+{
+	return saved_inlines_at(&object->inlines, vaddr, calls, max);
 }

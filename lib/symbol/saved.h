@@ -14,6 +14,8 @@
  * container that it was in.
  */
 struct elf_file;
+struct elf_inlined;
+struct saved_inlines;
 
 struct saved_function {
 	uint64_t vaddr, size;
@@ -21,7 +23,8 @@ struct saved_function {
 	bool eval;	  /* part of CPython's interpreter loop */
 };
 
-/* Building: a section is begun, then gets its files. Functions in any order, each once. */
+/* Building: a section is begun, then gets its files. Functions in any order, each once; `inlines`
+ * may be NULL. */
 struct saved_file {
 	const char *path; /* as mapped */
 	const uint8_t *build_id;
@@ -34,7 +37,8 @@ struct saved_file {
 #define SAVED_KERNEL "[kernel.kallsyms]"
 void saved_begin(struct strbuf *section);
 void saved_add(struct strbuf *section, const struct saved_file *file,
-	       const struct saved_function *functions, uint32_t count);
+	       const struct saved_function *functions, uint32_t count,
+	       const struct saved_inlines *inlines);
 
 /* Reading. */
 struct saved;
@@ -50,5 +54,8 @@ const struct saved_object *saved_find(const struct saved *saved, const char *pat
 bool saved_vaddr(const struct saved_object *object, uint64_t offset, uint64_t *vaddr);
 /* The function that covers the address; its name is valid until saved_free(). */
 bool saved_at(const struct saved_object *object, uint64_t vaddr, struct saved_function *function);
+/* As elf_inlined(), of addresses that were hit; names are valid until saved_free(). */
+size_t saved_inlined(const struct saved_object *object, uint64_t vaddr, struct elf_inlined *calls,
+		     size_t max);
 
 #endif

@@ -1,3 +1,4 @@
+#include "symbol/elf.h"
 #include "symbol/saved.h"
 
 #include <stddef.h>
@@ -19,6 +20,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (!object)
 		object = saved_find(saved, "", id, sizeof(id));
 	for (size_t i = 0; object && i + sizeof(uint64_t) <= size; i++) {
+		struct elf_inlined calls[ELF_INLINED_MAX];
 		struct saved_function function;
 		uint64_t word, vaddr;
 
@@ -27,6 +29,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		if (saved_at(object, word, &function) &&
 		    (word - function.vaddr >= function.size || strlen(function.name) > size))
 			abort();
+		for (size_t n = saved_inlined(object, word, calls, ELF_INLINED_MAX); n-- > 0;)
+			if (!*calls[n].name || strlen(calls[n].name) > size)
+				abort();
 	}
 	saved_free(saved);
 	return 0;

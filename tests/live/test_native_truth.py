@@ -223,18 +223,15 @@ def numpy_and_its_threads():
     return f"{good} of {len(samples)}, {threads} in threads"
 
 
-@live.test
-def elsewhere():
-    """A report without the binaries of Python, its extensions and their libraries is the same."""
-    python = distribution()
-    program = "import hashlib, json, re, zlib\nfor i in range(300): hashlib.sha256(bytes(100000)); json.dumps(list(range(3000))); zlib.compress(bytes(range(256)) * 100); sorted(range(9999), key=lambda x: -x)"
-    recording = live.Recording([python, "-c", program], *CLOCK)
+def files_hidden(recording, *commands):
+    """How many files these commands do not need: what they print is the same when those are empty and the
+    host is another. Those of pyperf itself stay."""
     needed = subprocess.run(["ldd", live.PYPERF], capture_output=True, text=True).stdout
-    needed = {os.path.realpath(path) for path in re.findall(r"(/\S+)", needed)}
+    needed = {os.path.realpath(path) for path in [live.PYPERF, *re.findall(r"(/\S+)", needed)]}
     files = {os.path.realpath(frame.file) for sample in recording.script() for frame in sample.frames if frame.file.startswith("/")}
-    hidden = sorted(file for file in files - needed if os.path.isfile(file) and file != str(live.PYPERF))
+    hidden = sorted(filter(os.path.isfile, files - needed))
+    check(hidden, "only", needed, "were sampled")
     hide = 'for file in "$@"; do mount --bind /dev/null "$file" || exit 9; done; hostname elsewhere; '
-    commands = [["report", "--percent-limit", "0"], ["report", "--native", "all", "--percent-limit", "0"], ["script", "--no-inline"]]
     for command in commands:
         before = recording.read(*command)
         run = f'{hide} exec "{live.PYPERF}" {" ".join(command)} -i "{recording.path}"'
@@ -243,7 +240,22 @@ def elsewhere():
             raise live.Skip("takes the right to unshare: " + ran.stderr)
         differ = [pair for pair in zip(before.splitlines(), ran.stdout.splitlines()) if pair[0] != pair[1]]
         check(ran.stdout == before, command, "differs elsewhere:", len(differ), differ[:10])
-    return f"{len(hidden)} files hidden"
+    return len(hidden)
+
+
+@live.test
+def elsewhere():
+    """A report without the binaries of Python, its extensions and their libraries is the same; so is one of
+    a C++ program, what was inlined included."""
+    program = "import hashlib, json, re, zlib\nfor i in range(300): hashlib.sha256(bytes(100000)); json.dumps(list(range(3000))); zlib.compress(bytes(range(256)) * 100); sorted(range(9999), key=lambda x: -x)"
+    recording = live.Recording([distribution(), "-c", program], *CLOCK)
+    count = files_hidden(recording, ["report", "--percent-limit", "0"], ["report", "--native", "all", "--percent-limit", "0"], ["script"])
+    with live.scratch_folder() as folder:
+        recording = recorded([compiled(folder, "throw", "g++ -O2 -g", live.WORKLOADS / "throw.cc"), "spin"])
+        inlined = recording.read("script").count("Guard::~Guard (inlined)")
+        check(inlined > 200, "only", inlined, "times ~Guard()")
+        files_hidden(recording, ["report", "--inline", "--percent-limit", "0"], ["script"])
+    return f"{count} files hidden; {inlined} frames inlined"
 
 
 @live.test

@@ -50,7 +50,7 @@ static uint64_t write_names(struct recording *r)
 	};
 
 	saved_begin(&section);
-	saved_add(&section, &file, functions, 3);
+	saved_add(&section, &file, functions, 3, NULL);
 	assert_false(strbuf_failed(&section));
 	assert_int_equal(
 		data_writer_section(r->writer, DATA_SECTION_SYMBOL, section.buf, section.len, NULL),

@@ -1,4 +1,5 @@
 #include "cmd/cmd.h"
+#include "cmd/progress.h"
 
 #include "base/log.h"
 #include "base/text.h"
@@ -15,6 +16,7 @@ static void to_stderr(enum log_level level, const char *line, void *ctx)
 
 	if (level > shown)
 		return;
+	progress_hide();
 	text_escape(&safe, line, strlen(line));
 	fprintf(stderr, "pyperf: %s\n", strbuf_text(&safe));
 	strbuf_fini(&safe);
@@ -24,6 +26,7 @@ void command_verbosity(int quiet, int verbose)
 {
 	shown = verbose ? LOG_DEBUG : quiet ? LOG_WARN : LOG_INFO;
 	log_set_sink(to_stderr, NULL);
+	progress_show(!quiet);
 }
 
 int word_find(const struct word *words, const char *name)
@@ -39,6 +42,7 @@ int command_fail(const struct err *err)
 	struct strbuf safe = {0};
 	const char *line = err->hint;
 
+	progress_hide();
 	text_escape(&safe, err->text, strlen(err->text));
 	fprintf(stderr, "pyperf: %s\n", strbuf_text(&safe));
 	/* Hints may have several lines, and names in them. */

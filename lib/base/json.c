@@ -1,5 +1,6 @@
 #include "base/json.h"
 
+#include "base/progress.h"
 #include "base/strbuf.h"
 #include "base/unpack.h"
 #include "base/vec.h"
@@ -149,6 +150,7 @@ static int parse(struct json_doc *doc, yajl_handle parser, FILE *file, const cha
 		 struct err *err)
 {
 	unsigned char *chunk = malloc(CHUNK);
+	uint32_t work = progress_start("reading JSON", PROGRESS_BYTES, 0);
 	uint64_t size = 0;
 	size_t len;
 	int rc = chunk ? 0 : err_nomem(err);
@@ -157,10 +159,12 @@ static int parse(struct json_doc *doc, yajl_handle parser, FILE *file, const cha
 		if (yajl_parse(parser, chunk, len) != yajl_status_ok)
 			rc = broken(doc, path, size + yajl_get_bytes_consumed(parser), err);
 		size += len;
+		progress_at(work, size);
 		if (!rc && size > (uint64_t)SIZE_MAX_MB << 20)
 			rc = err_set(err, ERR_UNSUPPORTED, "%s is larger than %d MB", path,
 				     SIZE_MAX_MB);
 	}
+	progress_end(work);
 	if (!rc)
 		rc = unpack_failed(file, path, err);
 	if (!rc && (yajl_complete_parse(parser) != yajl_status_ok || !doc->values.len))

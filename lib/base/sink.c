@@ -1,6 +1,7 @@
 #include "base/sink.h"
 
 #include "base/io.h"
+#include "base/progress.h"
 #include "base/strbuf.h"
 
 #include <errno.h>
@@ -23,15 +24,33 @@ struct sink {
 	struct strbuf path, aside;
 	bool in_place;
 	int fd;
+	uint32_t work; /* of progress.h */
+	uint64_t written;
 	gzFile gzip;
 	ZSTD_CCtx *zstd;
 	char packed[BUFFER];
 };
 
+static void count(struct sink *sink, size_t len)
+{
+	sink->written += len;
+	progress_at(sink->work, sink->written);
+}
+
+static ssize_t write_plain(void *cookie, const char *bytes, size_t len)
+{
+	struct sink *sink = cookie;
+
+	count(sink, len);
+	return io_write_full(sink->fd, bytes, len) ? 0 : (ssize_t)len;
+}
+
 static ssize_t write_gzip(void *cookie, const char *bytes, size_t len)
 {
 	struct sink *sink = cookie;
 	int written = gzwrite(sink->gzip, bytes, (unsigned int)len);
+
+	count(sink, len);
 
 	if (written <= 0 && !errno)
 		errno = EIO;
@@ -60,6 +79,7 @@ static int pack_zstd(struct sink *sink, const char *bytes, size_t len, ZSTD_EndD
 
 static ssize_t write_zstd(void *cookie, const char *bytes, size_t len)
 {
+	count(cookie, len);
 	return pack_zstd(cookie, bytes, len, ZSTD_e_continue) ? 0 : (ssize_t)len;
 }
 
@@ -86,12 +106,12 @@ static FILE *open_stream(struct sink *sink, const char *path)
 		ZSTD_CCtx_setParameter(sink->zstd, ZSTD_c_checksumFlag, 1);
 		return fopencookie(sink, "w", (cookie_io_functions_t){.write = write_zstd});
 	}
+	if (!gzip)
+		return fopencookie(sink, "w", (cookie_io_functions_t){.write = write_plain});
 	/* The descriptor stays ours, so that closing is the same for all. */
 	copy = dup(sink->fd);
 	if (copy < 0)
 		return NULL;
-	if (!gzip)
-		return fdopen(copy, "w");
 	sink->gzip = gzdopen(copy, GZIP_MODE);
 	if (!sink->gzip) {
 		close(copy);
@@ -140,6 +160,7 @@ int sink_open(struct sink **out, const char *path, struct err *err)
 		return err_sys(err, saved, "cannot write %s", path);
 	}
 	setvbuf(sink->file, NULL, _IOFBF, BUFFER);
+	sink->work = progress_start("writing", PROGRESS_BYTES, 0);
 	*out = sink;
 	return 0;
 }
@@ -173,6 +194,7 @@ int sink_close(struct sink *sink, int rc, struct err *err)
 	if (!sink)
 		return rc;
 	failed = finish(sink);
+	progress_end(sink->work);
 	if (!failed && rc >= 0 && !sink->in_place) {
 		mode_t mask = umask(0);
 

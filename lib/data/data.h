@@ -80,6 +80,9 @@ void data_close(struct data_file *file);
  * failure: it ends, see data_loss(). In pipe mode events and features may appear on the way. */
 int data_next(struct data_file *file, struct data_record *record, struct err *err);
 
+/* How many bytes of the file have been read, and how many it has; 0 of a stream. */
+void data_progress(const struct data_file *file, uint64_t *done, uint64_t *total);
+
 /* Records below `position` will not be touched any more; their memory may be given back. Until
  * then every record stays where it is. */
 void data_discard(struct data_file *file, uint64_t position);

@@ -372,6 +372,12 @@ int data_next(struct data_file *file, struct data_record *record, struct err *er
 	return 0;
 }
 
+void data_progress(const struct data_file *file, uint64_t *done, uint64_t *total)
+{
+	*done = file->source.at;
+	*total = file->source.mapped ? file->source.map_size : 0;
+}
+
 void data_discard(struct data_file *file, uint64_t position)
 {
 	source_release(&file->source, position);

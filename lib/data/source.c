@@ -1,6 +1,7 @@
 #include "data/source.h"
 
 #include "base/io.h"
+#include "base/progress.h"
 #include "base/unpack.h"
 
 #include <errno.h>
@@ -101,15 +102,18 @@ static bool is_packed(const struct source *source)
 
 static int copy_all(FILE *from, FILE *to, const char *path, uint64_t *size, struct err *err)
 {
+	uint32_t work = progress_start("unpacking", PROGRESS_BYTES, 0);
 	unsigned char *buf = malloc(BLOCK_SIZE);
 	size_t n;
 	int rc = buf ? 0 : err_nomem(err);
 
 	while (!rc && (n = fread(buf, 1, BLOCK_SIZE, from)) > 0) {
 		*size += n;
+		progress_at(work, *size);
 		if (io_write_full(fileno(to), buf, n) < 0)
 			rc = err_sys(err, errno, "cannot write the temporary file of %s", path);
 	}
+	progress_end(work);
 	free(buf);
 	return rc ? rc : unpack_failed(from, path, err);
 }

@@ -41,7 +41,8 @@ static int find_rows(struct counters *counters, struct map *known, struct sample
 	int rc = 0;
 
 	*count = 0;
-	for (walk->next = 0; !rc && (sample = samples_walk_next(walk)); ++*count) {
+	samples_walk_rewind(walk);
+	for (; !rc && (sample = samples_walk_next(walk)); ++*count) {
 		bool added;
 		uint64_t *slot = place_of(known, walk, sample, &added);
 
@@ -80,7 +81,8 @@ int counters_init(struct counters *counters, struct samples_walk *walk, struct e
 		if (!row->sums)
 			rc = err_nomem(err);
 	}
-	for (walk->next = 0; !rc && (sample = samples_walk_next(walk));) {
+	samples_walk_rewind(walk);
+	while (!rc && (sample = samples_walk_next(walk))) {
 		uint64_t *slot = place_of(&known, walk, sample, NULL);
 		uint64_t slice = (sample->time - counters->start) / counters->slice;
 

@@ -1,5 +1,7 @@
 #include "output/pack.h"
 
+#include "base/progress.h"
+
 #include <string.h>
 #include <zlib.h>
 
@@ -8,6 +10,7 @@
 static int pack(struct strbuf *out, const struct strbuf *bytes, struct err *err)
 {
 	z_stream stream = {0};
+	uint32_t work = progress_start("packing", PROGRESS_BYTES, bytes->len);
 	uint8_t block[1 << 16];
 	int state;
 
@@ -23,8 +26,10 @@ static int pack(struct strbuf *out, const struct strbuf *bytes, struct err *err)
 		stream.avail_out = sizeof(block);
 		state = deflate(&stream, Z_FINISH);
 		strbuf_add(out, block, sizeof(block) - stream.avail_out);
+		progress_at(work, bytes->len - stream.avail_in);
 	} while (state == Z_OK);
 	deflateEnd(&stream);
+	progress_end(work);
 	return state == Z_STREAM_END && !strbuf_failed(out) ? 0 : err_nomem(err);
 }
 

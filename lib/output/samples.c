@@ -1,5 +1,6 @@
 #include "output/samples.h"
 
+#include "base/progress.h"
 #include "base/vec.h"
 #include "profile/match.h"
 
@@ -108,13 +109,21 @@ int samples_walk_init(struct samples_walk *walk, const struct samples *samples,
 	int rc = map_all((struct samples *)samples, err);
 
 	*walk = (struct samples_walk){.samples = samples, .profile = profile, .event = event};
+	samples_walk_rewind(walk);
 	return rc ? rc : view_matcher_new(&walk->matcher, profile, filter, err);
 }
 
 void samples_walk_fini(struct samples_walk *walk)
 {
+	progress_end(walk->work);
 	view_matcher_free(walk->matcher);
 	walk->matcher = NULL;
+}
+
+void samples_walk_rewind(struct samples_walk *walk)
+{
+	walk->next = 0;
+	walk->work = progress_start("converting samples", PROGRESS_COUNT, walk->samples->count);
 }
 
 const struct sample *samples_walk_next(struct samples_walk *walk)
@@ -122,6 +131,7 @@ const struct sample *samples_walk_next(struct samples_walk *walk)
 	while (walk->next < walk->samples->count) {
 		const struct sample *sample = &walk->samples->all[walk->next++];
 
+		progress_at(walk->work, walk->next);
 		if (walk->event != SAMPLES_ALL_EVENTS && walk->event != sample->event)
 			continue;
 		if (profile_event(walk->profile, sample->event)->sampled &&
@@ -144,14 +154,16 @@ int samples_by_thread(struct samples_by_thread *by, struct samples_walk *walk, s
 	if (!by->starts)
 		return err_nomem(err);
 	/* Counted one place up, so that filling in moves each start to where it belongs. */
-	for (walk->next = 0; (sample = samples_walk_next(walk)); count++)
+	samples_walk_rewind(walk);
+	for (; (sample = samples_walk_next(walk)); count++)
 		by->starts[sample->thread + 2]++;
 	for (size_t t = 0; t < threads + 2; t++)
 		by->starts[t] = at += by->starts[t];
 	by->order = malloc((count + 1) * sizeof(*by->order));
 	if (!by->order)
 		return err_nomem(err);
-	for (walk->next = 0; (sample = samples_walk_next(walk));)
+	samples_walk_rewind(walk);
+	while ((sample = samples_walk_next(walk)))
 		by->order[by->starts[sample->thread + 1]++] = (uint32_t)(sample -
 									 walk->samples->all);
 	return 0;

@@ -34,13 +34,15 @@ struct samples_walk {
 	const struct samples *samples;
 	const struct profile *profile;
 	struct view_matcher *matcher;
-	uint32_t event;
+	uint32_t event, work; /* of progress.h */
 	size_t next;
 };
 int samples_walk_init(struct samples_walk *walk, const struct samples *samples,
 		      const struct profile *profile, const struct view_filter *filter,
 		      uint32_t event, struct err *err);
 void samples_walk_fini(struct samples_walk *walk);
+/* Once more from the first one on. */
+void samples_walk_rewind(struct samples_walk *walk);
 /* NULL at the end. */
 const struct sample *samples_walk_next(struct samples_walk *walk);
 

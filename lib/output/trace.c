@@ -321,7 +321,8 @@ void trace_put_samples(struct trace *trace, bool comma)
 	struct strbuf *text = &trace->text;
 	const struct sample *sample;
 
-	for (trace->walk.next = 0; (sample = samples_walk_next(&trace->walk));) {
+	samples_walk_rewind(&trace->walk);
+	while ((sample = samples_walk_next(&trace->walk))) {
 		uint32_t fold = trace->folds.of_stack[sample->stack];
 
 		strbuf_str(text, comma ? ",\n{\"tid\":" : "\n{\"tid\":");

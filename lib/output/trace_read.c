@@ -1,6 +1,7 @@
 #include "output/trace_read.h"
 
 #include "base/map.h"
+#include "base/progress.h"
 #include "base/strbuf.h"
 #include "base/unpack.h"
 
@@ -469,6 +470,7 @@ static int parse_error(yajl_handle parser, const unsigned char *bytes, size_t le
 static int parse(struct reader *r, yajl_handle parser, FILE *file, const char *path)
 {
 	unsigned char *chunk = malloc(CHUNK);
+	uint32_t work = progress_start("reading the other trace", PROGRESS_BYTES, 0);
 	uint64_t before = 0, tokens = 0, silent = 0;
 	size_t len = 0;
 	int rc = chunk ? 0 : err_nomem(r->err);
@@ -477,12 +479,14 @@ static int parse(struct reader *r, yajl_handle parser, FILE *file, const char *p
 		if (yajl_parse(parser, chunk, len) != yajl_status_ok)
 			rc = parse_error(parser, chunk, len, before, r);
 		before += len;
+		progress_at(work, before);
 		silent = r->tokens == tokens ? silent + len : 0;
 		tokens = r->tokens;
 		if (!rc && silent > VALUE_MAX)
 			rc = err_set(r->err, ERR_CORRUPT,
 				     "the trace has a value of more than 64 MB");
 	}
+	progress_end(work);
 	if (!rc)
 		rc = unpack_failed(file, path, r->err);
 	if (!rc && yajl_complete_parse(parser) != yajl_status_ok)

@@ -1,5 +1,6 @@
 #include "profile/importer.h"
 
+#include "base/progress.h"
 #include "base/unpack.h"
 
 #include <math.h>
@@ -80,6 +81,7 @@ int import_folded(struct importer *importer, FILE *file, struct err *err)
 {
 	uint32_t event = import_event(importer, "samples");
 	uint32_t thread = profile_add_thread(importer->profile, 0, 0, "");
+	uint32_t work = progress_start("reading stacks", PROGRESS_COUNT, 0);
 	uint64_t number = 0, bad = 0, first_bad = 0;
 	struct strbuf line = {0};
 	int rc = 0, c;
@@ -96,7 +98,7 @@ int import_folded(struct importer *importer, FILE *file, struct err *err)
 				     importer->path);
 			break;
 		}
-		number++;
+		progress_at(work, ++number);
 		while (line.len &&
 		       (line.buf[line.len - 1] == '\r' || line.buf[line.len - 1] == ' '))
 			line.buf[--line.len] = '\0';
@@ -108,6 +110,7 @@ int import_folded(struct importer *importer, FILE *file, struct err *err)
 			first_bad = number;
 		strbuf_reset(&line);
 	}
+	progress_end(work);
 	if (!rc)
 		rc = unpack_failed(file, importer->path, err);
 	/* A last line without its end is cut short like any other that makes no sense. */

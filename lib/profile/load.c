@@ -2,6 +2,7 @@
 
 #include "arch/arch.h"
 #include "base/map.h"
+#include "base/progress.h"
 #include "perfmap/code.h"
 #include "perfmap/frames.h"
 #include "perfmap/source.h"
@@ -647,11 +648,17 @@ static int choose_times(struct loader *l, struct err *err)
 static int read_records(struct loader *l, struct err *err)
 {
 	struct data_record record;
+	uint64_t done, total;
+	uint32_t work;
 	int rc;
 
+	data_progress(l->file, &done, &total);
+	work = progress_start("reading records", PROGRESS_BYTES, total);
 	while ((rc = data_next(l->file, &record, err)) > 0) {
 		uint32_t type = record.header->type;
 
+		data_progress(l->file, &done, &total);
+		progress_at(work, done);
 		if (type >= sizeof(handlers) / sizeof(handlers[0]) || !handlers[type].take)
 			continue;
 		rc = read_events(l, err);
@@ -659,10 +666,11 @@ static int read_records(struct loader *l, struct err *err)
 		if (rc >= 0)
 			rc = handlers[type].take(l, record.header, record.position, err);
 		if (rc < 0)
-			return rc;
+			break;
 	}
 	if (rc == 0)
 		rc = order_flush(l->order, err);
+	progress_end(work);
 	return rc;
 }
 

@@ -1,6 +1,7 @@
 #include "profile/store.h"
 
 #include "arch/arch.h"
+#include "base/progress.h"
 #include "base/strbuf.h"
 #include "perfmap/code.h"
 #include "perfmap/frames.h"
@@ -238,19 +239,23 @@ int profile_resolve(struct profile *profile, const struct data_info *info, bool 
 		    struct err *err)
 {
 	struct resolver r = {.profile = profile, .no_symbols = no_symbols};
+	uint32_t work;
 	int rc = 0;
 
 	if (!find_codes(&r))
 		return err_nomem(err);
+	work = progress_start("naming functions", PROGRESS_COUNT, profile->frames.count);
 	for (uint32_t i = 0; i < profile->frames.count && rc == 0; i++) {
 		struct frame_item *item = profile_frame_item(profile, i);
 
+		progress_at(work, i);
 		item->frame.function = resolvers[item->key.origin](&r, item);
 		if (item->frame.function == KEYED_NONE)
 			rc = err_nomem(err);
 		else if (profile_function(profile, item->frame.function)->kind != FRAME_PYTHON)
 			item->frame.ip = item->key.addr;
 	}
+	progress_end(work);
 	kallsyms_close(r.kernel);
 	free(r.code_index);
 	return rc;

@@ -4,6 +4,7 @@
 #include "base/intern.h"
 #include "base/log.h"
 #include "base/map.h"
+#include "base/progress.h"
 #include "base/vec.h"
 #include "perfmap/eval.h"
 #include "symbol/elf.h"
@@ -480,13 +481,16 @@ int hits_store(struct hits *hits, struct data_writer *writer, struct err *err)
 	struct strbuf section = {0};
 	struct addresses addresses = {0};
 	size_t empty;
+	uint32_t work = progress_start("naming functions", PROGRESS_COUNT, hits->files.len);
 	int ret = sort_addresses(hits, &addresses, err);
 
 	hits->inlines_until = cpu_time() + INLINES_NS;
 	saved_begin(&section);
 	empty = section.len;
-	for (size_t i = 0; !ret && i < hits->files.len; i++)
+	for (size_t i = 0; !ret && i < hits->files.len; i++) {
 		ret = store_file(hits, &hits->files.items[i], &addresses, &section, err);
+		progress_at(work, i + 1);
+	}
 	if (!ret)
 		ret = store_kernel(hits, &section, err);
 	if (hits->not_expanded)
@@ -499,6 +503,7 @@ int hits_store(struct hits *hits, struct data_writer *writer, struct err *err)
 	if (!ret && section.len > empty)
 		ret = data_writer_section(writer, DATA_SECTION_SYMBOL, section.buf, section.len,
 					  err);
+	progress_end(work);
 	strbuf_fini(&section);
 	vec_fini(&addresses);
 	return ret;

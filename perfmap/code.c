@@ -1,11 +1,8 @@
 #include "perfmap/code.h"
 
-#include "base/arena.h"
-#include "base/map.h"
 #include "base/text.h"
-#include "base/vec.h"
+#include "perfmap/code_table.h"
 #include "perfmap/frames.h"
-#include "perfmap/linetable.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -21,25 +18,6 @@
 
 #define SECTION_VERSION 1
 #define NO_ENTRY UINT32_MAX
-
-struct entry {
-	struct py_code code;
-	uint64_t addr;
-	uint32_t lineage, fingerprint;
-	uint32_t next; /* of the same mixed key */
-	bool expanded;
-	uint32_t recent; /* index into ranges */
-	struct line_ranges ranges;
-};
-
-struct py_codes {
-	struct intern *strings;
-	struct arena arena;
-	struct map by_key;
-	struct {
-		VEC_OF(struct entry *)
-	} entries;
-};
 
 struct py_codes *py_codes_new(struct intern *strings)
 {
@@ -150,14 +128,30 @@ static int gain_string(struct py_codes *codes, struct entry *entry, uint32_t *id
 	return 0;
 }
 
+static uint8_t *copy_bytes(struct py_codes *codes, struct bytes bytes)
+{
+	uint8_t *copy = arena_alloc(&codes->arena, bytes_left(&bytes) + 1);
+
+	if (copy && bytes_left(&bytes))
+		memcpy(copy, bytes.at, bytes_left(&bytes));
+	return copy;
+}
+
+static int gain_bytecode(struct py_codes *codes, struct py_code *code, struct bytes bytecode)
+{
+	if (code->bytecode || !bytes_left(&bytecode))
+		return 0;
+	code->bytecode = copy_bytes(codes, bytecode);
+	code->bytecode_len = (uint32_t)bytes_left(&bytecode);
+	return code->bytecode ? 0 : -1;
+}
+
 static int gain_table(struct py_codes *codes, struct entry *entry, struct bytes table)
 {
-	uint8_t *copy = arena_alloc(&codes->arena, bytes_left(&table) + 1);
+	uint8_t *copy = copy_bytes(codes, table);
 
 	if (!copy)
 		return -1;
-	if (bytes_left(&table))
-		memcpy(copy, table.at, bytes_left(&table));
 	entry->code.table = copy;
 	entry->code.table_len = (uint32_t)bytes_left(&table);
 	entry->code.missing &= (uint8_t)~PY_CODE_MISSING_TABLE;
@@ -193,6 +187,8 @@ int py_codes_put(struct py_codes *codes, const struct py_code_parts *parts, stru
 		return err_nomem(err);
 	if ((code->missing & ~missing & PY_CODE_MISSING_TABLE) &&
 	    gain_table(codes, entry, parts->table))
+		return err_nomem(err);
+	if (gain_bytecode(codes, code, parts->bytecode))
 		return err_nomem(err);
 	return index;
 }
@@ -261,7 +257,7 @@ int py_codes_add_raw(struct py_codes *codes, struct bytes raw, struct err *err)
 	struct py_code_parts parts = {0};
 	struct strbuf text = {0};
 	struct raw_string strings[3];
-	uint32_t magic = bytes_u32(&raw), table_len;
+	uint32_t magic = bytes_u32(&raw), table_len, bytecode_len;
 	size_t start = 0;
 	int ret = 0;
 
@@ -276,7 +272,7 @@ int py_codes_add_raw(struct py_codes *codes, struct bytes raw, struct err *err)
 	strings[1] = raw_string_head(&raw, PY_CODE_MISSING_QUALNAME, &parts.qualname);
 	strings[2] = raw_string_head(&raw, PY_CODE_MISSING_FILENAME, &parts.filename);
 	table_len = bytes_u32(&raw);
-	bytes_take(&raw, sizeof(uint32_t));
+	bytecode_len = bytes_u32(&raw);
 	if (raw.bad || magic != PY_RAW_CODE)
 		return err_set(err, ERR_CORRUPT, "a code object's record is no such record");
 	for (int i = 0; i < 3; i++) {
@@ -288,6 +284,14 @@ int py_codes_add_raw(struct py_codes *codes, struct bytes raw, struct err *err)
 	parts.table = bytes_sub(&raw, parts.missing & PY_CODE_MISSING_TABLE ? 0 : table_len);
 	if (raw.bad) {
 		ret = err_set(err, ERR_CORRUPT, "a code object's record ends in its line table");
+		goto out;
+	}
+	if (bytecode_len) {
+		bytes_take(&raw, -bytes_left(&parts.table) & 7);
+		parts.bytecode = bytes_sub(&raw, bytecode_len);
+	}
+	if (raw.bad) {
+		ret = err_set(err, ERR_CORRUPT, "a code object's record ends in its bytecode");
 		goto out;
 	}
 	if (strbuf_failed(&text)) {

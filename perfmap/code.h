@@ -6,6 +6,7 @@
 #include "base/intern.h"
 #include "base/strbuf.h"
 #include "perfmap/layout.h"
+#include "perfmap/opcode.h"
 #include "process/memory.h"
 
 #include <stdbool.h>
@@ -27,6 +28,15 @@ struct py_code {
 			    cut there is its beginning */
 	const uint8_t *table;
 	uint32_t table_len;
+	/* co_code as it lay in memory, rewritten by the interpreter (opcode.h); NULL where it is
+	 * not known */
+	const uint8_t *bytecode;
+	uint32_t bytecode_len;
+	/* What its instructions have numbers of: strings, 0 where one is not known. */
+	struct py_names {
+		const uint32_t *ids;
+		uint32_t count;
+	} names[PY_NAMES];
 };
 
 /* `strings` is borrowed and must outlive the table. */
@@ -40,6 +50,7 @@ struct py_code_parts {
 	uint32_t firstlineno;
 	uint8_t minor, missing;
 	struct bytes name, qualname, filename, table;
+	struct bytes bytecode; /* empty: not known */
 };
 
 /* One that is there already gains what it was missing. Returns its index, or ERR_NOMEM. */
@@ -53,6 +64,11 @@ int py_codes_add_raw(struct py_codes *codes, struct bytes raw, struct err *err);
 int py_codes_read(struct py_codes *codes, const struct memory *memory,
 		  const struct py_layout *layout, uint32_t lineage, uint64_t code,
 		  uint32_t fingerprint, struct err *err);
+
+/* Reads the names that its bytecode has numbers of, for one that is known; ERR_NOT_FOUND likewise.
+ */
+int py_codes_read_names(struct py_codes *codes, const struct memory *memory,
+			const struct py_layout *layout, int index, struct err *err);
 
 /* Index of a code object, or -1. Indices are dense from 0 and never change. */
 int py_codes_find(const struct py_codes *codes, uint32_t lineage, uint64_t code,
@@ -79,5 +95,18 @@ uint32_t py_codes_line(struct py_codes *codes, int index, uint32_t offset);
  */
 int py_codes_encode(const struct py_codes *codes, const uint8_t *only, struct strbuf *out);
 int py_codes_decode(struct py_codes *codes, struct bytes section, struct err *err);
+
+/*
+ * The section of bytecode, of all code objects that have any or names for it. `only` (may be NULL)
+ * says which code objects are in the section above: the bytecode of others is in the stream.
+ *
+ *      u32 version = 1
+ *      up to the end, for each code object:
+ *              u32 lineage, u64 address, u32 fingerprint
+ *              blob co_code; empty where a record in the stream has it
+ *              three times, for each of enum py_names_list: u32 count, so many blobs of UTF-8
+ */
+int py_codes_encode_bytecode(const struct py_codes *codes, const uint8_t *only, struct strbuf *out);
+int py_codes_decode_bytecode(struct py_codes *codes, struct bytes section, struct err *err);
 
 #endif

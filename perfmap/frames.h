@@ -84,8 +84,9 @@ struct py_raw_code {
 	__u32 pid; /* that it was read from */
 	struct py_raw_string name, qualname, filename;
 	__u32 table_len;
-	__u32 reserved2;
-	/* then the bytes of name, qualname, filename and the line table, each padded to 8 */
+	__u32 bytecode_len; /* 0: could not be read, or older recordings */
+	/* then the bytes of name, qualname, filename, the line table and the bytecode, each padded
+	 * to 8 */
 };
 
 /*
@@ -113,7 +114,8 @@ struct py_stack {
 	__u64 saved_sp;
 };
 
-#define PY_STRING_BYTES_MAX 1024 /* of each string; longer ones are cut */
-#define PY_TABLE_BYTES_MAX 16384 /* longer line tables are MISSING_TABLE */
+#define PY_STRING_BYTES_MAX 1024    /* of each string; longer ones are cut */
+#define PY_TABLE_BYTES_MAX 16384    /* longer line tables are MISSING_TABLE */
+#define PY_BYTECODE_BYTES_MAX 32768 /* longer ones are left to the recorder, too */
 
 #endif

@@ -24,7 +24,7 @@ struct version_row {
 #define OBJECTS_BEFORE_3_12                                                          \
 	.identity_strings = 1, .unicode_length = 16, .unicode_state = 32,            \
 	.unicode_ascii_data = 48, .unicode_kind_bit = 2, .unicode_compact_data = 72, \
-	.bytes_size = 16, .bytes_data = 32
+	.bytes_size = 16, .bytes_data = 32, .tuple_items = 24
 
 /* Which words tell code objects apart: what Include/cpython/code.h has of the source (counts,
  * constants, names, first line, code, tables); 3.12+ co_version. What the interpreter writes while
@@ -43,6 +43,11 @@ static const struct py_layout layout_3_6 = {
 	.code_filename = 96,
 	.code_name = 104,
 	.code_linetable = 112,
+	.code_object = 40,
+	.code_names = 56,
+	.code_locals = 64,
+	.code_frees = 72,
+	.code_cells = 80,
 	.code_identity = {2, 3, 4, 5, 6, 7, 8, 12, 13, 14},
 	OBJECTS_BEFORE_3_12,
 };
@@ -60,6 +65,11 @@ static const struct py_layout layout_3_7 = {
 	.code_filename = 96,
 	.code_name = 104,
 	.code_linetable = 112,
+	.code_object = 40,
+	.code_names = 56,
+	.code_locals = 64,
+	.code_frees = 72,
+	.code_cells = 80,
 	.code_identity = {2, 3, 4, 5, 6, 7, 8, 12, 13, 14},
 	OBJECTS_BEFORE_3_12,
 };
@@ -77,6 +87,11 @@ static const struct py_layout layout_3_8 = {
 	.code_filename = 104,
 	.code_name = 112,
 	.code_linetable = 120,
+	.code_object = 48,
+	.code_names = 64,
+	.code_locals = 72,
+	.code_frees = 80,
+	.code_cells = 88,
 	.code_identity = {2, 4, 5, 6, 7, 8, 9, 13, 14, 15},
 	OBJECTS_BEFORE_3_12,
 };
@@ -95,6 +110,11 @@ static const struct py_layout layout_3_10 = {
 	.code_filename = 104,
 	.code_name = 112,
 	.code_linetable = 120,
+	.code_object = 48,
+	.code_names = 64,
+	.code_locals = 72,
+	.code_frees = 80,
+	.code_cells = 88,
 	.code_identity = {2, 4, 5, 6, 7, 8, 9, 13, 14, 15},
 	OBJECTS_BEFORE_3_12,
 };
@@ -117,6 +137,8 @@ static const struct py_layout layout_3_11 = {
 	.code_name = 120,
 	.code_qualname = 128,
 	.code_linetable = 136,
+	.code_names = 32,
+	.code_locals = 96,
 	.code_bytes = 184,
 	.code_identity = {2, 3, 4, 9, 11, 12, 14, 15, 16, 17},
 	OBJECTS_BEFORE_3_12,
@@ -140,6 +162,8 @@ static const struct py_layout layout_3_12 = {
 	.code_name = 120,
 	.code_qualname = 128,
 	.code_linetable = 136,
+	.code_names = 32,
+	.code_locals = 96,
 	.code_bytes = 192,
 	.code_identity = {2, 3, 4, 8, 11, 12, 14, 15, 16, 17},
 	.unicode_length = 16,
@@ -149,6 +173,7 @@ static const struct py_layout layout_3_12 = {
 	.unicode_kind_bit = 2,
 	.bytes_size = 16,
 	.bytes_data = 32,
+	.tuple_items = 24,
 };
 
 /* clang-format off */
@@ -194,7 +219,12 @@ int py_layout_check(const struct py_layout *layout, struct err *err)
 		{"co_filename", layout->code_filename, 8, layout->code_size},
 		{"co_firstlineno", layout->code_firstlineno, 4, layout->code_size},
 		{"co_linetable", layout->code_linetable, 8, layout->code_size},
-		{"co_code", layout->code_bytes, 2, 4096},
+		{"co_code_adaptive", layout->code_bytes, 2, 4096},
+		{"co_code", layout->code_object, 8, layout->code_size},
+		{"co_names", layout->code_names, 8, layout->code_size},
+		{"co_varnames", layout->code_locals, 8, layout->code_size},
+		{"co_cellvars", layout->code_cells, 8, layout->code_size},
+		{"co_freevars", layout->code_frees, 8, layout->code_size},
 		{"co_tlbc", layout->code_tlbc, 8, 4096},
 		{"current_frame", layout->tstate_frame, 8, 4096},
 		{"cframe's current_frame", layout->cframe_frame, 8, 4096},
@@ -204,6 +234,7 @@ int py_layout_check(const struct py_layout *layout, struct err *err)
 		{"string's data", layout->unicode_compact_data, 4, 256},
 		{"bytes' size", layout->bytes_size, 8, WALK_STRING_HEADER},
 		{"bytes' data", layout->bytes_data, 1, 256},
+		{"tuple's items", layout->tuple_items, 8, 256},
 	};
 
 	for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++)

@@ -40,7 +40,11 @@ struct py_layout {
 	__u16 code_size;
 	__u16 code_units; /* 3.11+: ob_size, how many 2-byte units of code there are */
 	__u16 code_name, code_qualname, code_filename, code_firstlineno, code_linetable;
-	__u16 code_bytes; /* 3.11+: co_code_adaptive */
+	__u16 code_bytes;  /* 3.11+: co_code_adaptive */
+	__u16 code_object; /* before: co_code, a bytes object */
+	/* Tuples of names that the bytecode has numbers of: co_names; co_varnames, in 3.11+ those
+	 * of all local variables; before, the variables of closures */
+	__u16 code_names, code_locals, code_cells, code_frees;
 	/* Words of the header that never change and together tell code objects apart, which the
 	 * fingerprint hashes; as byte offset / 8. */
 	__u8 code_identity[PY_IDENTITY_WORDS];
@@ -52,6 +56,7 @@ struct py_layout {
 	__u16 unicode_length, unicode_state, unicode_ascii_data, unicode_compact_data;
 	__u16 unicode_kind_bit; /* where `kind` begins in the state, before compact and ascii */
 	__u16 bytes_size, bytes_data;
+	__u16 tuple_items; /* behind ob_size, which lies where a bytes object has it */
 };
 
 /*

@@ -108,6 +108,17 @@ static bool is_text(const uint64_t *w)
 	       w[TEXT_SIZE] <= 256;
 }
 
+enum { TUPLE_SIZE, TUPLE_ITEMS, TUPLE_LENGTH, TUPLE_WORDS };
+
+/* The items are an array at the end, of one element as far as the compiler knows; from 3.14 on a
+ * hash lies before them. */
+static bool is_tuple(const uint64_t *w)
+{
+	return w[TUPLE_SIZE] <= 64 && w[TUPLE_SIZE] == w[TUPLE_ITEMS] + 8 &&
+	       (w[TUPLE_ITEMS] == w[TUPLE_LENGTH] + 8 || w[TUPLE_ITEMS] == w[TUPLE_LENGTH] + 16) &&
+	       w[TUPLE_LENGTH] % 8 == 0;
+}
+
 /* The first group from *at on, which is moved behind it; NULL where there is none. */
 static const uint64_t *find_group(const struct table *table, size_t *at, size_t words,
 				  bool (*is_group)(const uint64_t *))
@@ -141,8 +152,8 @@ static void read_lists(const struct table *table, struct py_version *version)
 }
 
 static void read_layout(const struct py_version *version, const uint64_t *thread,
-			const uint64_t *frame, const uint64_t *code, const uint64_t *text,
-			struct py_layout *layout)
+			const uint64_t *frame, const uint64_t *code, const uint64_t *tuple,
+			const uint64_t *text, struct py_layout *layout)
 {
 	*layout = (struct py_layout){
 		.owner_shim = 3,
@@ -158,6 +169,9 @@ static void read_layout(const struct py_version *version, const uint64_t *thread
 		.code_linetable = (uint16_t)code[CODE_LINETABLE],
 		.code_firstlineno = (uint16_t)code[CODE_FIRSTLINENO],
 		.code_bytes = (uint16_t)code[CODE_BYTES],
+		.code_names = (uint16_t)(text[BYTES_LENGTH] + 16), /* behind co_consts */
+		.code_locals = (uint16_t)code[CODE_LOCALSNAMES],
+		.tuple_items = tuple ? (uint16_t)tuple[TUPLE_ITEMS] : 0,
 		.bytes_size = (uint16_t)text[BYTES_LENGTH],
 		.bytes_data = (uint16_t)text[BYTES_DATA],
 		.unicode_state = (uint16_t)text[TEXT_STATE],
@@ -200,9 +214,9 @@ static void read_layout(const struct py_version *version, const uint64_t *thread
 int py_layout_of_offsets(struct py_version *version, const void *offsets, size_t len,
 			 struct py_layout *layout, struct err *err)
 {
-	const uint64_t *thread = NULL, *frame = NULL, *code = NULL, *text = NULL;
+	const uint64_t *thread = NULL, *frame = NULL, *code = NULL, *tuple, *text = NULL;
 	struct table table = {.count = len / 8};
-	size_t at = WORD_GROUPS;
+	size_t at = WORD_GROUPS, after_code;
 
 	if (table.count > sizeof(table.words) / 8)
 		table.count = sizeof(table.words) / 8;
@@ -212,6 +226,7 @@ int py_layout_of_offsets(struct py_version *version, const void *offsets, size_t
 		thread = find_group(&table, &at, THREAD_WORDS, is_thread);
 		frame = find_group(&table, &at, FRAME_WORDS, is_frame);
 		code = find_group(&table, &at, CODE_WORDS, is_code);
+		after_code = at;
 		text = find_group(&table, &at, TEXT_WORDS, is_text);
 	}
 	if (!thread || !frame || !code || !text)
@@ -221,6 +236,7 @@ int py_layout_of_offsets(struct py_version *version, const void *offsets, size_t
 			       version->major, version->minor);
 	version->free_threaded = table.words[WORD_FREE_THREADED] != 0;
 	read_lists(&table, version);
-	read_layout(version, thread, frame, code, text, layout);
+	tuple = find_group(&table, &after_code, TUPLE_WORDS, is_tuple);
+	read_layout(version, thread, frame, code, tuple, text, layout);
 	return 0;
 }

@@ -132,7 +132,8 @@ struct cpu_scratch {
 	} out;
 	struct {
 		struct py_raw_code header;
-		__u64 data[(3 * PY_STRING_BYTES_MAX + PY_TABLE_BYTES_MAX) / 8];
+		__u64 data[(3 * PY_STRING_BYTES_MAX + PY_TABLE_BYTES_MAX + PY_BYTECODE_BYTES_MAX) /
+			   8];
 	} code;
 	__u64 code_words; /* of code.data that are filled */
 	__u64 object[8];
@@ -354,7 +355,7 @@ static __always_inline bool add_bytes(struct cpu_scratch *scratch, __u64 addr, _
 	scratch->code.data[last] = 0; /* the padding */
 	barrier_var(size);
 	barrier_var(at);
-	if (size > size_max || at > (sizeof(scratch->code.data) - PY_TABLE_BYTES_MAX) / 8 ||
+	if (size > size_max || at > (sizeof(scratch->code.data) - size_max) / 8 ||
 	    bpf_probe_read_user(&scratch->code.data[at], size, (void *)addr))
 		return false;
 	scratch->code_words = last + 1;
@@ -432,6 +433,35 @@ __noinline int add_table(__u64 addr)
 	return 1;
 }
 
+/* The bytecode: up to 3.10 a bytes object, from 3.11 on the end of the code object itself. */
+__noinline int add_bytecode(__u64 code)
+{
+	struct cpu_scratch *scratch = this_scratch();
+	const struct py_process *process;
+	__u64 len = 0;
+
+	if (!scratch)
+		return 0;
+	process = bpf_map_lookup_elem(&processes, &scratch->pid);
+	if (!process)
+		return 0;
+	if (process->layout.code_units) {
+		len = 2 * walk_code_word(&scratch->walk, process->layout.code_units);
+		code += process->layout.code_bytes;
+	} else {
+		code = walk_code_word(&scratch->walk, process->layout.code_object);
+		if (bpf_probe_read_user(&len, sizeof(len),
+					(void *)(code + process->layout.bytes_size)))
+			return 0;
+		code += process->layout.bytes_data;
+	}
+	if (!len || len > PY_BYTECODE_BYTES_MAX ||
+	    !add_bytes(scratch, code, len, PY_BYTECODE_BYTES_MAX))
+		return 0;
+	scratch->code.header.bytecode_len = len;
+	return 1;
+}
+
 /* Reads and sends one code object. */
 static long send_code(__u32 index, void *ctx)
 {
@@ -442,6 +472,7 @@ static long send_code(__u32 index, void *ctx)
 	struct walker_code_key key;
 	const struct py_raw_frame *frame;
 	__u8 missing = 0;
+	int bytecode;
 	__u64 size;
 
 	if (index >= scratch->fresh_count)
@@ -466,6 +497,7 @@ static long send_code(__u32 index, void *ctx)
 	header->minor = layout->minor;
 	header->pid = run->pid;
 	header->table_len = 0;
+	header->bytecode_len = 0;
 	scratch->code_words = 0;
 	if (!add_string(walk_code_word(&scratch->walk, layout->code_name), 0))
 		missing |= PY_CODE_MISSING_NAME;
@@ -481,6 +513,7 @@ static long send_code(__u32 index, void *ctx)
 	if (!add_table(walk_code_word(&scratch->walk, layout->code_linetable)))
 		missing |= PY_CODE_MISSING_TABLE;
 	header->missing = missing;
+	bytecode = add_bytecode(key.code);
 	size = sizeof(*header) + 8 * scratch->code_words;
 	barrier_var(size);
 	if (size > sizeof(scratch->code))
@@ -490,7 +523,7 @@ static long send_code(__u32 index, void *ctx)
 		return 0;
 	}
 	scratch->stats.code_sent++;
-	if (missing)
+	if (missing || !bytecode)
 		send_request(scratch, WALKER_REQUEST_CODE, run->pid, &key);
 	remember(scratch, run->pid, &key);
 	return 0;

@@ -65,6 +65,7 @@ enum data_section {
 	DATA_SECTION_SYMBOL = 204,  /* symbols of addresses that only the recording machine knows */
 	DATA_SECTION_JITDUMP = 205, /* jit-PID.dump files */
 	DATA_SECTION_PHASE = 206,   /* spans of time that the program named */
+	DATA_SECTION_BYTECODE = 207, /* bytecode of Python code objects */
 };
 
 struct data_record {

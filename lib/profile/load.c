@@ -569,6 +569,11 @@ static int decode_codes(struct loader *l, struct bytes section, struct err *err)
 	return py_codes_decode(l->profile->codes, section, err);
 }
 
+static int decode_bytecode(struct loader *l, struct bytes section, struct err *err)
+{
+	return py_codes_decode_bytecode(l->profile->codes, section, err);
+}
+
 static int decode_sources(struct loader *l, struct bytes section, struct err *err)
 {
 	return sources_decode(l->profile->sources, section, err);
@@ -740,6 +745,9 @@ static int load(struct loader *l, struct err *err)
 		rc = read_records(l, err);
 	if (rc >= 0 && data_is_pipe(l->file))
 		rc = read_side_data(l, err);
+	/* Of code objects that the records told. */
+	if (rc >= 0)
+		rc = read_section(l, DATA_SECTION_BYTECODE, decode_bytecode, err);
 	if (rc < 0)
 		return rc;
 	pairing_lost(&l->pairing, UINT32_MAX);

@@ -26,7 +26,8 @@ struct py_stack;
 struct engine_codes {
 	/* To be read from the process at once. */
 	void (*read)(void *ctx, pid_t pid, uint32_t lineage, uint64_t code, uint32_t fingerprint);
-	/* Read already: `section` as py_codes_encode() makes it, of this one object. */
+	/* Read already: `section` is a blob of what py_codes_encode() makes of this one object,
+	 * then what py_codes_encode_bytecode() makes. */
 	void (*take)(void *ctx, pid_t pid, uint32_t lineage, uint64_t code, uint32_t fingerprint,
 		     struct bytes section);
 	void *ctx;

@@ -53,7 +53,8 @@ struct pythons {
 	struct py_codes *codes;
 	struct {
 		VEC_OF(uint8_t)
-	} read_here; /* by code index: not (wholly) in the stream, goes into the section */
+	} read_here;   /* by code index: not (wholly) in the stream, goes into the section */
+	bool read_any; /* some is */
 	struct {
 		VEC_OF(struct tracked)
 	} processes;
@@ -451,20 +452,52 @@ static void note_origin(struct pythons *pythons, int index, uint32_t pid)
 		*origin = pid;
 }
 
+/* A process that is read while it runs. */
+struct live {
+	struct memory_process process;
+	struct memory memory;
+};
+
+static void live_init(struct live *live, pid_t pid)
+{
+	memory_process_init(&live->process, pid);
+	live->memory = memory_of_process(&live->process);
+}
+
+static void live_fini(struct live *live)
+{
+	memory_process_fini(&live->process);
+}
+
+/* What the arguments of its instructions are called: for comfort, so whatever cannot be read any
+ * more is not missed. */
+static void read_names(struct pythons *pythons, int index, pid_t pid)
+{
+	const struct tracked *tracked = find(pythons, pid);
+	struct live live;
+
+	if (!tracked || tracked->state != WALKED || index < 0)
+		return;
+	live_init(&live, pid);
+	py_codes_read_names(pythons->codes, &live.memory, &tracked->process.layout, index, NULL);
+	live_fini(&live);
+}
+
 void pythons_code(struct pythons *pythons, struct bytes raw)
 {
 	struct py_raw_code head;
 	struct err err = {0};
+	int index;
 
 	if (bytes_left(&raw) >= sizeof(head))
 		memcpy(&head, raw.at, sizeof(head));
-	if (py_codes_add_raw(pythons->codes, raw, &err) < 0)
+	if (py_codes_add_raw(pythons->codes, raw, &err) < 0) {
 		log_debug("a code object is left out: %s", err.text);
-	else
-		note_origin(
-			pythons,
-			py_codes_find(pythons->codes, head.lineage, head.code, head.fingerprint),
-			head.pid);
+		return;
+	}
+	index = py_codes_find(pythons->codes, head.lineage, head.code, head.fingerprint);
+	note_origin(pythons, index, head.pid);
+	read_names(pythons, index, (pid_t)head.pid);
 }
 
 int pythons_request_fd(const struct pythons *pythons)
@@ -481,6 +514,8 @@ static void keep_code(struct pythons *pythons, pid_t pid, uint32_t lineage, uint
 	if (index < 0)
 		return;
 	note_origin(pythons, index, (uint32_t)pid);
+	read_names(pythons, index, pid);
+	pythons->read_any = true;
 	if (cover_all(pythons))
 		pythons->read_here.items[index] = 1;
 }
@@ -489,18 +524,15 @@ static void read_code(void *ctx, pid_t pid, uint32_t lineage, uint64_t code, uin
 {
 	struct pythons *pythons = ctx;
 	const struct tracked *tracked = find(pythons, pid);
-	struct memory_process live;
+	struct live live;
 	struct err err = {0};
 	int ret = ERR_NOT_FOUND;
 
 	if (tracked) {
-		struct memory memory;
-
-		memory_process_init(&live, pid);
-		memory = memory_of_process(&live);
-		ret = py_codes_read(pythons->codes, &memory, &tracked->process.layout, lineage,
+		live_init(&live, pid);
+		ret = py_codes_read(pythons->codes, &live.memory, &tracked->process.layout, lineage,
 				    code, fingerprint, &err);
-		memory_process_fini(&live);
+		live_fini(&live);
 	}
 	if (ret < 0) {
 		pythons->stats.code_unread++;
@@ -517,7 +549,8 @@ static void take_code(void *ctx, pid_t pid, uint32_t lineage, uint64_t code, uin
 	struct pythons *pythons = ctx;
 	struct err err = {0};
 
-	if (py_codes_decode(pythons->codes, section, &err) < 0)
+	if (py_codes_decode(pythons->codes, bytes_blob(&section), &err) < 0 ||
+	    py_codes_decode_bytecode(pythons->codes, section, &err) < 0)
 		log_debug("a code object is left out: %s", err.text);
 	else
 		keep_code(pythons, pid, lineage, code, fingerprint);
@@ -571,13 +604,18 @@ int pythons_store(struct pythons *pythons, struct sources *sources, struct data_
 	int ret = 0;
 
 	/* The walker's own records are in the stream: the section holds what was read from here. */
-	if (pythons->read_here.len) {
-		if (!cover_all(pythons))
-			return err_nomem(err);
+	if (!cover_all(pythons))
+		return err_nomem(err);
+	if (pythons->read_any)
 		ret = py_codes_encode(pythons->codes, pythons->read_here.items, &section);
-	}
 	if (!ret && section.len)
 		ret = data_writer_section(writer, DATA_SECTION_CODE, section.buf, section.len, err);
+	strbuf_reset(&section);
+	if (!ret)
+		ret = py_codes_encode_bytecode(pythons->codes, pythons->read_here.items, &section);
+	if (!ret && section.len)
+		ret = data_writer_section(writer, DATA_SECTION_BYTECODE, section.buf, section.len,
+					  err);
 	strbuf_fini(&section);
 	if (!ret)
 		ret = jits_store(&pythons->jits, writer, err);

@@ -42,10 +42,10 @@ struct tracer_answer {
 
 /* News, through the mailbox. */
 enum tracer_news_kind {
-	TRACER_EVENT,  /* struct tracer_event: opened, nothing was sampled by it yet */
-	TRACER_STOP,   /* struct tracer_stop, then a payload of frames, or nothing */
-	TRACER_CODE,   /* struct tracer_code, then a section of code objects */
-	TRACER_ENDED,  /* struct tracer_stop: the thread is gone */
+	TRACER_EVENT, /* struct tracer_event: opened, nothing was sampled by it yet */
+	TRACER_STOP,  /* struct tracer_stop, then a payload of frames, or nothing */
+	TRACER_CODE,  /* struct tracer_code, then the sections of code and of bytecode (engine.h) */
+	TRACER_ENDED, /* struct tracer_stop: the thread is gone */
 	TRACER_CANNOT, /* struct tracer_stop: it blocks SIGTRAP, and is not stopped */
 };
 

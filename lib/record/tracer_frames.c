@@ -20,7 +20,7 @@ static void send_code(struct tracer *tracer, const struct tracee *tracee,
 	};
 	struct intern strings;
 	struct py_codes *codes;
-	struct strbuf section = {0};
+	struct strbuf section = {0}, message = {0};
 	bool sent;
 
 	intern_init(&strings);
@@ -28,14 +28,20 @@ static void send_code(struct tracer *tracer, const struct tracee *tracee,
 	sent = codes &&
 	       py_codes_read(codes, memory, &tracee->process.layout, head.lineage, head.code,
 			     head.fingerprint, NULL) == 0 &&
-	       py_codes_encode(codes, NULL, &section) == 0 &&
-	       tracer_tell(tracer, TRACER_CODE, &head, sizeof(head), section.buf, section.len);
+	       py_codes_encode(codes, NULL, &section) == 0;
+	if (sent) {
+		strbuf_blob(&message, section.buf, section.len);
+		sent = py_codes_encode_bytecode(codes, NULL, &message) == 0 &&
+		       tracer_tell(tracer, TRACER_CODE, &head, sizeof(head), message.buf,
+				   message.len);
+	}
 	if (!sent) {
 		tracer->shared->code_unread++;
 		map_remove(&tracer->seen,
 			   map_mix(frame->code, (uint64_t)head.lineage << 32 | frame->fingerprint));
 	}
 	strbuf_fini(&section);
+	strbuf_fini(&message);
 	py_codes_free(codes);
 	intern_fini(&strings);
 }

@@ -309,6 +309,53 @@ static void test_section(void **state)
 	strbuf_fini(&record);
 }
 
+/* Bytecode that is in the stream, and bytecode and names that are in a section. */
+static void test_bytecode(void **state)
+{
+	static const uint8_t code[] = {0x97, 0, 0x53, 0};
+	struct strbuf record = {0}, section = {0};
+	const uint8_t only[] = {1};
+	struct fixture f, back;
+	struct raw raw;
+
+	raw_init(&raw, 0x1000, 11);
+	raw_string(&raw, &raw.head.name, 1, "f", 1);
+	raw_table(&raw, table_11, sizeof(table_11) - 1);
+	raw.head.bytecode_len = sizeof(code);
+	strbuf_add(&raw.body, code, sizeof(code));
+	raw_end(&raw, &record);
+	fixture_init(&f);
+	assert_int_equal(py_codes_add_raw(f.codes, bytes_of(record.buf, record.len), NULL), 0);
+	assert_int_equal(py_codes_get(f.codes, 0)->bytecode_len, sizeof(code));
+	assert_memory_equal(py_codes_get(f.codes, 0)->bytecode, code, sizeof(code));
+	assert_int_equal(py_codes_add_raw(f.codes, bytes_of(record.buf, record.len - 1), NULL),
+			 ERR_CORRUPT);
+
+	assert_int_equal(py_codes_encode_bytecode(f.codes, only, &section), 0);
+	for (size_t cut = 1; cut <= section.len; cut++) {
+		bool whole = cut == section.len, edge = cut == 4;
+
+		fixture_init(&back);
+		simple(&record, 0x1000);
+		py_codes_add_raw(back.codes, bytes_of(record.buf, record.len), NULL);
+		assert_null(py_codes_get(back.codes, 0)->bytecode);
+		assert_int_equal(
+			py_codes_decode_bytecode(back.codes, bytes_of(section.buf, cut), NULL),
+			whole || edge ? 0 : ERR_CORRUPT);
+		assert_int_equal(py_codes_get(back.codes, 0)->bytecode_len,
+				 whole ? sizeof(code) : 0);
+		assert_int_equal(py_codes_count(back.codes), 1);
+		fixture_fini(&back);
+	}
+	section.buf[0] = 2;
+	assert_int_equal(
+		py_codes_decode_bytecode(f.codes, bytes_of(section.buf, section.len), NULL),
+		ERR_UNSUPPORTED);
+	fixture_fini(&f);
+	strbuf_fini(&section);
+	strbuf_fini(&record);
+}
+
 /*
  * Functions with names of each kind of string, a name longer than the walker sends, and a str that
  * is not compact (an instance of a subclass). The oracle is the interpreter itself: each line is
@@ -336,7 +383,10 @@ static const char script[] =
 	"h = lambda s: s.encode().hex()\n"
 	"for c in fs:\n"
 	"    t = ' '.join('%d %d' % (s, l or 0) for s, e, l in c.co_lines())\n"
-	"    print(id(c), c.co_firstlineno, h(c.co_name), h(c.co_qualname), h(c.co_filename), t)\n"
+	"    names = [list(c.co_names),\n"
+	"             list(dict.fromkeys(c.co_varnames + c.co_cellvars + c.co_freevars))]\n"
+	"    print(id(c), c.co_firstlineno, h(c.co_name), h(c.co_qualname), h(c.co_filename),\n"
+	"          c._co_code_adaptive.hex(), *(h('|'.join(n) + '|') for n in names), t)\n"
 	"print('end', flush=True)\n"
 	"sys.stdin.read()\n"
 	"import time; time.sleep(60)\n";
@@ -355,17 +405,32 @@ static void check_hex(const struct fixture *f, uint32_t id, const char *hex)
 	}
 }
 
+/* The names with bars behind them. */
+static void check_names(const struct fixture *f, const struct py_names *names, const char *hex)
+{
+	struct strbuf all = {0};
+	uint32_t id;
+
+	for (uint32_t i = 0; i < names->count; i++)
+		strbuf_printf(&all, "%s|", text(f, names->ids[i]));
+	if (!names->count)
+		strbuf_char(&all, '|');
+	id = intern_add((struct intern *)&f->strings, all.buf, all.len);
+	check_hex(f, id, hex);
+	strbuf_fini(&all);
+}
+
 static void check_live_code(struct fixture *f, const struct memory *memory,
 			    const struct py_layout *layout, char *line)
 {
-	char *save = NULL, *field[5], *at;
+	char *save = NULL, *field[8], *at;
 	const struct py_code *code;
 	uint32_t fingerprint;
 	struct err err = {0};
 	uint64_t addr;
 	int index;
 
-	for (int i = 0; i < 5; i++) {
+	for (int i = 0; i < 8; i++) {
 		field[i] = strtok_r(i ? NULL : line, " ", &save);
 		assert_non_null(field[i]);
 	}
@@ -383,6 +448,11 @@ static void check_live_code(struct fixture *f, const struct memory *memory,
 	check_hex(f, code->name, field[2]);
 	check_hex(f, code->qualname, field[3]);
 	check_hex(f, code->filename, field[4]);
+	check_hex(f, intern_add(&f->strings, code->bytecode, code->bytecode_len), field[5]);
+	assert_int_equal(py_codes_read_names(f->codes, memory, layout, index, &err), 0);
+	check_names(f, &code->names[PY_NAMES_ANY], field[6]);
+	check_names(f, &code->names[PY_NAMES_LOCALS], field[7]);
+	assert_int_equal(code->names[PY_NAMES_FREE].count, 0);
 	while ((at = strtok_r(NULL, " ", &save))) {
 		uint32_t offset = (uint32_t)atoi(at);
 
@@ -447,7 +517,7 @@ int main(void)
 		cmocka_unit_test(test_raw),	    cmocka_unit_test(test_strings),
 		cmocka_unit_test(test_gain),	    cmocka_unit_test(test_raw_broken),
 		cmocka_unit_test(test_raw_swapped), cmocka_unit_test(test_section),
-		cmocka_unit_test(test_read_live),
+		cmocka_unit_test(test_bytecode),    cmocka_unit_test(test_read_live),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -19,10 +19,11 @@ static bool throttles_alone(const char *release)
 	       (major < 6 || (major == 6 && minor < 16));
 }
 
-void account_init(struct account *account, struct profile *profile, struct data_file *file)
+void account_init(struct account *account, struct profile *profile, struct account_ids ids,
+		  const char *os_release)
 {
-	*account = (struct account){.profile = profile, .file = file};
-	account->throttles_alone = throttles_alone(data_info(file)->os_release);
+	*account = (struct account){.profile = profile, .ids = ids};
+	account->throttles_alone = throttles_alone(os_release);
 	reads_init(&account->reads);
 }
 
@@ -79,7 +80,7 @@ int account_throttle(struct account *account, const struct perf_event_header *re
 {
 	struct bytes in = bytes_of(record + 1, record->size - sizeof(*record));
 	uint64_t time = bytes_u64(&in), id = bytes_u64(&in);
-	int event = data_event_by_id(account->file, id);
+	int event = account->ids.event(account->ids.ctx, id);
 	struct account_recent *recent;
 	struct profile_event *profiled;
 
@@ -126,7 +127,7 @@ void account_id_index(struct account *account, const struct perf_event_header *r
 /* The event's place in the group, or -1: then its counts are left out. */
 static int member_of(struct account *account, struct account_group *group, uint64_t id, bool first)
 {
-	int event = data_event_by_id(account->file, id);
+	int event = account->ids.event(account->ids.ctx, id);
 
 	if (event < 0 || (size_t)event >= account->profile->events.len)
 		return -1;
@@ -339,13 +340,23 @@ static double estimate_total(const struct account *account, const struct profile
 	return total;
 }
 
-int account_finish(struct account *account, struct err *err)
+int account_settle(struct account *account, struct err *err)
 {
 	int rc = 0;
 
 	for (size_t i = 0; i < account->blocks.len && !rc; i++)
 		if (account->blocks.items[i])
 			rc = spread(account, (uint32_t)i, err);
+	if (account->words.len)
+		memset(account->words.items, 0,
+		       account->words.len * sizeof(account->words.items[0]));
+	return rc;
+}
+
+int account_finish(struct account *account, struct err *err)
+{
+	int rc = account_settle(account, err);
+
 	for (size_t i = 0; i < account->profile->events.len; i++) {
 		struct profile_event *event = &account->profile->events.items[i];
 

@@ -2,7 +2,6 @@
 #define PYPERF_ACCOUNT_H
 
 #include "base/vec.h"
-#include "data/data.h"
 #include "profile/profile.h"
 #include "profile/reads.h"
 
@@ -21,7 +20,7 @@
  * As in perf, a sample at which an event had counted nothing is none of that event.
  *
  * Counts of a group lie in one block per cell of the event that was sampled, while samples come in;
- * account_finish() turns them into cells of their own.
+ * account_settle() turns them into cells of their own.
  *
  * While an event is throttled it counts nothing. What an event that is sampled on its own would
  * have counted is estimated by its rate in the samples just before; that, and records that were
@@ -49,9 +48,15 @@ union account_word {
 	double product;
 };
 
+/* Which event an id belongs to; -1: none. */
+struct account_ids {
+	int (*event)(const void *ctx, uint64_t id);
+	const void *ctx;
+};
+
 struct account {
 	struct profile *profile;
-	struct data_file *file;
+	struct account_ids ids;
 	struct reads reads;
 	uint64_t records;     /* that came through the rings */
 	bool throttles_alone; /* the leader, not its group */
@@ -70,7 +75,9 @@ struct account {
 	} rates;
 };
 
-void account_init(struct account *account, struct profile *profile, struct data_file *file);
+/* `os_release`: of the kernel that counted; may be NULL. */
+void account_init(struct account *account, struct profile *profile, struct account_ids ids,
+		  const char *os_release);
 void account_fini(struct account *account);
 
 /* Counts the sample in its cell, and sets sample->period to what it counts for. */
@@ -82,6 +89,9 @@ int account_throttle(struct account *account, const struct perf_event_header *re
 int account_exit(struct account *account, uint32_t tid, struct err *err);
 /* PERF_RECORD_ID_INDEX of linux tools/perf. */
 void account_id_index(struct account *account, const struct perf_event_header *record);
+/* What groups counted so far becomes cells. */
+int account_settle(struct account *account, struct err *err);
+/* The same at the end, with the totals of events. */
 int account_finish(struct account *account, struct err *err);
 
 #endif

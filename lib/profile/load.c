@@ -7,8 +7,7 @@
 #include "perfmap/frames.h"
 #include "perfmap/source.h"
 #include "process/process.h"
-#include "profile/account.h"
-#include "profile/chain.h"
+#include "profile/apply.h"
 #include "profile/hybrid.h"
 #include "profile/objects.h"
 #include "profile/pair.h"
@@ -22,46 +21,24 @@
 #include <string.h>
 #include <time.h>
 
-#define XXH_INLINE_ALL
-#include <xxhash.h>
-
 /*
  * Reading a file into a profile.
  *
  * A record is handled twice. Intake sees it in the order of the file, which is the order of each
  * CPU's ring: there Python frames are paired with their sample, and losses are counted. What
- * changes or needs the process model is then queued and put in the order of time, and applied.
- *
- * A sample whose bytes (thread, event, maps, Python frames, call chain) hash to those of an earlier
- * one has the same cell: `repeats` remembers, and forgets when two fight for a place. The hash has
- * 64 bits and is trusted: among ten million different samples two would meet once in 400,000
- * recordings. Samples that carry a copy of their stack are never equal while they run, and to hash
- * 8 kB takes as long as half of the unwinding: they are not looked for.
+ * changes or needs the process model is then queued and put in the order of time, and applied
+ * (apply.h).
  */
 #define FINISHED_ROUND 68u /* PERF_RECORD_FINISHED_ROUND of linux tools/perf */
 #define ID_INDEX 69u	   /* PERF_RECORD_ID_INDEX, likewise */
-#define REPEATS (1u << 16)
 #define DISCARD_BYTES (1u << 20)
-
-struct repeat {
-	uint64_t hash; /* 0: free */
-	uint32_t cell;
-	bool cut;
-};
 
 /* A record that waits for its turn; its number in the queue is its position for the order. */
 struct queued {
 	const void *frames; /* of a sample: its Python frames, or NULL */
 	uint64_t position;  /* nothing before it is needed by this record */
-	uint64_t hash;	    /* of a sample: hash_sample(); 0 where none can be equal */
+	uint64_t hash;	    /* of a sample: applier_hash() */
 	uint32_t event;
-};
-
-/* What is known of a thread until its process changes. */
-struct task {
-	uint64_t changes; /* of the loader, when this was found */
-	uint64_t generation;
-	uint32_t thread;
 };
 
 struct loader {
@@ -69,28 +46,19 @@ struct loader {
 	struct data_file *file;
 	const struct profile_options *options;
 	struct order *order;
-	struct chains *chains;
+	struct applier applier;
 	struct pairing pairing;
-	struct account account;
 
 	struct queued *queue; /* ring of queue_cap, a power of two */
 	uint64_t queue_start, queue_end, queue_cap;
-	uint64_t discarded, delivered_time;
-
-	struct map tasks; /* pid << 32 | tid -> index into task_list */
-	struct {
-		VEC_OF(struct task)
-	} task_list;
-	uint64_t changes; /* of anything that a task or a thread's name depends on */
+	uint64_t discarded;
 
 	struct {
 		VEC_OF(bool)
 	} is_frames; /* by event: the walker's */
 	struct {
 		VEC_OF(uint32_t)
-	} homes; /* by event: the one that it is shown as */
-	struct repeat *repeats;
-	uint64_t malformed;
+	} homes;		  /* by event: the one that it is shown as */
 	struct spans phase, time; /* of the samples that are wanted */
 };
 
@@ -186,7 +154,7 @@ static void discard(struct loader *l, uint64_t position)
 	l->queue_start = low < l->queue_end ? low : l->queue_end;
 	if (position - l->discarded < DISCARD_BYTES)
 		return;
-	least = pairing_expire(&l->pairing, l->delivered_time);
+	least = pairing_expire(&l->pairing, l->applier.time);
 	if (position < least)
 		least = position;
 	for (uint64_t i = l->queue_start; i < l->queue_end; i++)
@@ -222,7 +190,7 @@ static int take_frames(struct loader *l, const struct record_sample *sample, uin
 	else if (!pairing_frames(&l->pairing, &frames))
 		return err_nomem(err);
 	if (rc == ERR_CORRUPT)
-		l->malformed++;
+		l->applier.malformed++;
 	return rc == ERR_NOMEM ? rc : 0;
 }
 
@@ -230,28 +198,6 @@ static bool is_wanted(const struct loader *l, uint64_t time)
 {
 	return (!l->options->phase || spans_contain(&l->phase, time)) &&
 	       (!l->options->time || spans_contain(&l->time, time));
-}
-
-/* Of what makes a sample's stack, but for the maps of its process. */
-static uint64_t hash_sample(const struct record_sample *sample, uint16_t misc, const void *python)
-{
-	uint64_t words[] = {misc & PERF_RECORD_MISC_CPUMODE_MASK, sample->ip};
-	uint64_t hash = words[0];
-	struct py_raw_frames head;
-
-	if (sample->regs_user && sample->stack_user_size)
-		return 0;
-	if (sample->callchain_len)
-		hash = XXH3_64bits_withSeed(sample->callchain,
-					    sample->callchain_len * sizeof(uint64_t), hash);
-	else
-		hash = XXH3_64bits(words, sizeof(words));
-	if (python) {
-		memcpy(&head, python, sizeof(head));
-		hash = XXH3_64bits_withSeed(
-			python, sizeof(head) + head.count * sizeof(head.frames[0]), hash);
-	}
-	return hash ? hash : 1;
 }
 
 static int take_sample(struct loader *l, const struct perf_event_header *record, uint64_t position,
@@ -264,7 +210,7 @@ static int take_sample(struct loader *l, const struct perf_event_header *record,
 
 	if (event < 0 ||
 	    !record_decode_sample(record, &data_event(l->file, (size_t)event)->attr, &sample)) {
-		l->malformed++;
+		l->applier.malformed++;
 		return 0;
 	}
 	if (l->is_frames.items[event])
@@ -279,9 +225,7 @@ static int take_sample(struct loader *l, const struct perf_event_header *record,
 		queued.position = frames.position;
 	}
 	queued.event = (uint32_t)event;
-	queued.hash = hash_sample(&sample, record->misc, queued.frames);
-	/* By the time of its turn it is there. */
-	__builtin_prefetch(&l->repeats[queued.hash & (REPEATS - 1)]);
+	queued.hash = applier_hash(&l->applier, &sample, record->misc, queued.frames);
 	return enqueue(l, record, sample.id.time, &queued, err);
 }
 
@@ -306,7 +250,7 @@ static int take_lost(struct loader *l, const struct perf_event_header *record, u
 static int take_id_index(struct loader *l, const struct perf_event_header *record,
 			 uint64_t position, struct err *err)
 {
-	account_id_index(&l->account, record);
+	account_id_index(&l->applier.account, record);
 	return 0;
 }
 
@@ -319,238 +263,38 @@ static int take_round(struct loader *l, const struct perf_event_header *record, 
 	return rc;
 }
 
-/* Apply: in the order of time. */
-
-static int apply_mmap(struct loader *l, const struct perf_event_header *record, struct err *err)
-{
-	bool kernel = (record->misc & PERF_RECORD_MISC_CPUMODE_MASK) == PERF_RECORD_MISC_KERNEL;
-	struct record_mmap mmap;
-	struct process_map map;
-	int rc;
-
-	if (!record_decode_mmap(record, &mmap)) {
-		l->malformed++;
-		return 0;
-	}
-	map = (struct process_map){
-		.pid = kernel ? UINT32_MAX : mmap.pid,
-		.start = mmap.addr,
-		.len = mmap.len,
-		.pgoff = mmap.pgoff,
-		.path = mmap.filename,
-		.build_id = mmap.build_id,
-		.build_id_len = mmap.build_id_len,
-		.kernel = kernel,
-	};
-	/* The kernel's map says in pgoff where its symbol _text was (linux tools/perf,
-	 * "ref_reloc").
-	 */
-	if (kernel && !strcmp(mmap.filename, "[kernel.kallsyms]_text"))
-		l->profile->kernel_text = mmap.pgoff;
-	rc = jit_mmap(&l->profile->jit, mmap.pid, mmap.filename, err);
-	return rc < 0 ? rc : process_mmap(l->profile->processes, &map, err);
-}
-
-static int apply_comm(struct loader *l, const struct perf_event_header *record, struct err *err)
-{
-	struct record_comm comm;
-
-	if (!record_decode_comm(record, &comm)) {
-		l->malformed++;
-		return 0;
-	}
-	if (comm.exec)
-		jit_exec(&l->profile->jit, comm.pid);
-	if (comm.exec && !memuse_exec(&l->profile->memuse, comm.pid))
-		return err_nomem(err);
-	return process_comm(l->profile->processes, comm.pid, comm.tid, comm.comm, comm.exec, err);
-}
-
-static int apply_fork(struct loader *l, const struct perf_event_header *record, struct err *err)
-{
-	struct record_task task;
-
-	if (!record_decode_task(record, &task)) {
-		l->malformed++;
-		return 0;
-	}
-	if (task.pid != task.ppid &&
-	    jit_fork(&l->profile->jit, task.pid, task.ppid, l->delivered_time, err) < 0)
-		return err_nomem(err);
-	return process_fork(l->profile->processes, task.pid, task.tid, task.ppid, task.ptid, err);
-}
-
-static int apply_exit(struct loader *l, const struct perf_event_header *record, struct err *err)
-{
-	struct record_task task;
-
-	if (!record_decode_task(record, &task)) {
-		l->malformed++;
-		return 0;
-	}
-	process_exit(l->profile->processes, task.pid, task.tid);
-	return account_exit(&l->account, task.tid, err);
-}
-
-static int apply_throttle(struct loader *l, const struct perf_event_header *record, struct err *err)
-{
-	struct record_id origin = origin_of(l, record);
-	int rc = account_throttle(&l->account, record, &origin, err);
-
-	if (rc == ERR_CORRUPT)
-		l->malformed++;
-	return rc == ERR_CORRUPT ? 0 : rc;
-}
-
-/* The thread of a sample, with its process's generation; NULL when memory ran out. */
-static const struct task *find_task(struct loader *l, uint32_t pid, uint32_t tid)
-{
-	struct process_table *processes = l->profile->processes;
-	bool added;
-	uint64_t *index = map_put(&l->tasks, (uint64_t)pid << 32 | tid, &added);
-	struct task *task;
-
-	if (!index)
-		return NULL;
-	if (added) {
-		*index = l->task_list.len;
-		if (!vec_push(&l->task_list))
-			return NULL;
-	}
-	task = &l->task_list.items[*index];
-	if (!added && task->changes == l->changes)
-		return task;
-	task->changes = l->changes;
-	task->generation = process_generation(processes, pid);
-	task->thread = profile_add_thread(l->profile, pid, tid,
-					  process_thread_name(processes, pid, tid));
-	return task->thread == KEYED_NONE ? NULL : task;
-}
-
-static void count_frames(struct profile_summary *summary, const void *python)
-{
-	struct py_raw_frames head;
-
-	if (!python)
-		return;
-	memcpy(&head, python, sizeof(head));
-	summary->truncated += head.status == PY_WALK_TRUNCATED;
-	summary->faulted += head.status == PY_WALK_FAULT || head.status == PY_WALK_BAD;
-}
-
-/* Finds or makes the cell that the sample counts in. */
-static int find_cell(struct loader *l, const struct chain_sample *in, uint32_t thread,
-		     const struct queued *queued, uint32_t *cell, struct err *err)
-{
-	struct repeat *repeat = &l->repeats[queued->hash & (REPEATS - 1)];
-	uint64_t words[] = {queued->hash, in->generation, (uint64_t)thread << 32 | queued->event};
-	uint64_t hash = XXH3_64bits(words, sizeof(words));
-
-	if (!queued->hash || repeat->hash != hash) {
-		uint32_t stack;
-		bool cut;
-		int rc = chains_stack(l->chains, in, &stack, &cut, err);
-
-		if (rc < 0)
-			return rc;
-		*cell = profile_add_cell(l->profile, thread, stack, queued->event);
-		if (*cell == KEYED_NONE)
-			return err_nomem(err);
-		*repeat = (struct repeat){hash, *cell, cut};
-	}
-	if (!in->regs_mask)
-		l->profile->summary.dropped_native += repeat->cut;
-	*cell = repeat->cell;
-	return 0;
-}
-
-static int apply_sample(struct loader *l, const struct perf_event_header *record,
-			const struct queued *queued, struct err *err)
-{
-	const struct perf_event_attr *attr = &data_event(l->file, queued->event)->attr;
-	struct profile_summary *summary = &l->profile->summary;
-	struct record_sample sample;
-	struct chain_sample in = {
-		.sample = &sample,
-		.cpumode = record->misc,
-		.regs_mask = attr->sample_regs_user,
-	};
-	const struct task *task;
-	uint64_t epoch;
-	uint32_t id;
-	int rc;
-
-	if (!record_decode_sample(record, attr, &sample)) {
-		l->malformed++;
-		return 0;
-	}
-	task = find_task(l, sample.id.pid, sample.id.tid);
-	if (!task)
-		return err_nomem(err);
-	in.generation = task->generation;
-	epoch = jit_epoch(&l->profile->jit, sample.id.pid, sample.id.time);
-	if (epoch)
-		in.generation = map_mix(in.generation, epoch);
-	in.python = queued->frames;
-	rc = find_cell(l, &in, task->thread, queued, &id, err);
-	if (rc < 0)
-		return rc;
-	rc = account_sample(&l->account, id, queued->event, &sample, err);
-	if (rc < 0)
-		return rc;
-	summary->samples++;
-	count_frames(summary, queued->frames);
-	if (sample.id.time && (!summary->first_time || sample.id.time < summary->first_time))
-		summary->first_time = sample.id.time;
-	if (sample.id.time > summary->last_time)
-		summary->last_time = sample.id.time;
-	if (l->options->on_sample) {
-		const struct profile_cell *cell = keyed_at(&l->profile->cells, id);
-		struct profile_sample out = {
-			.thread = cell->thread,
-			.event = l->homes.items[cell->event],
-			.stack = cell->stack,
-			.cpu = sample.id.cpu,
-			.time = sample.id.time,
-			.period = sample.period,
-			.ip = sample.ip,
-			.addr = sample.addr,
-		};
-
-		return l->options->on_sample(&out, l->options->ctx, err);
-	}
-	return 0;
-}
-
-static const struct handler {
-	int (*take)(struct loader *l, const struct perf_event_header *record, uint64_t position,
-		    struct err *err);
-	int (*apply)(struct loader *l, const struct perf_event_header *record, struct err *err);
-} handlers[] = {
-	[PERF_RECORD_MMAP] = {take_sideband, apply_mmap},
-	[PERF_RECORD_MMAP2] = {take_sideband, apply_mmap},
-	[PERF_RECORD_COMM] = {take_sideband, apply_comm},
-	[PERF_RECORD_FORK] = {take_sideband, apply_fork},
-	[PERF_RECORD_EXIT] = {take_sideband, apply_exit},
-	[PERF_RECORD_THROTTLE] = {take_sideband, apply_throttle},
-	[PERF_RECORD_UNTHROTTLE] = {take_sideband, apply_throttle},
-	[PERF_RECORD_LOST] = {take_lost, NULL},
-	[PERF_RECORD_LOST_SAMPLES] = {take_lost, NULL},
-	[PERF_RECORD_SAMPLE] = {take_sample, NULL},
-	[FINISHED_ROUND] = {take_round, NULL},
-	[ID_INDEX] = {take_id_index, NULL},
+/* By type; the order of time is the applier's. */
+static int (*const takers[])(struct loader *l, const struct perf_event_header *record,
+			     uint64_t position, struct err *err) = {
+	[PERF_RECORD_MMAP] = take_sideband,
+	[PERF_RECORD_MMAP2] = take_sideband,
+	[PERF_RECORD_COMM] = take_sideband,
+	[PERF_RECORD_FORK] = take_sideband,
+	[PERF_RECORD_EXIT] = take_sideband,
+	[PERF_RECORD_THROTTLE] = take_sideband,
+	[PERF_RECORD_UNTHROTTLE] = take_sideband,
+	[PERF_RECORD_LOST] = take_lost,
+	[PERF_RECORD_LOST_SAMPLES] = take_lost,
+	[PERF_RECORD_SAMPLE] = take_sample,
+	[FINISHED_ROUND] = take_round,
+	[ID_INDEX] = take_id_index,
 };
 
 static int deliver(const struct perf_event_header *record, uint64_t time, uint64_t position,
 		   void *ctx, struct err *err)
 {
 	struct loader *l = ctx;
+	const struct queued *queued = &l->queue[position & (l->queue_cap - 1)];
+	struct record_id origin;
 
-	l->delivered_time = time;
+	l->applier.time = time;
 	if (record->type == PERF_RECORD_SAMPLE)
-		return apply_sample(l, record, &l->queue[position & (l->queue_cap - 1)], err);
-	l->changes++;
-	return handlers[record->type].apply(l, record, err);
+		return applier_sample(&l->applier,
+				      &(struct applier_sample){record, queued->event,
+							       queued->frames, queued->hash},
+				      err);
+	origin = origin_of(l, record);
+	return applier_record(&l->applier, record, &origin, err);
 }
 
 static int read_build_ids(struct loader *l, struct err *err)
@@ -608,7 +352,7 @@ static int read_section(struct loader *l, enum data_section id,
 	int rc = bytes_left(&section) ? decode(l, section, err) : 0;
 
 	if (rc == ERR_CORRUPT)
-		l->malformed++;
+		l->applier.malformed++;
 	return rc == ERR_CORRUPT ? 0 : rc;
 }
 
@@ -664,12 +408,12 @@ static int read_records(struct loader *l, struct err *err)
 
 		data_progress(l->file, &done, &total);
 		progress_at(work, done);
-		if (type >= sizeof(handlers) / sizeof(handlers[0]) || !handlers[type].take)
+		if (type >= sizeof(takers) / sizeof(takers[0]) || !takers[type])
 			continue;
 		rc = read_events(l, err);
-		l->account.records += type < FINISHED_ROUND;
+		l->applier.account.records += type < FINISHED_ROUND;
 		if (rc >= 0)
-			rc = handlers[type].take(l, record.header, record.position, err);
+			rc = takers[type](l, record.header, record.position, err);
 		if (rc < 0)
 			break;
 	}
@@ -695,23 +439,42 @@ static bool is_ours(const struct data_file *file)
 	return bytes_left(&meta) > 0;
 }
 
+static int tell_sample(const struct profile_sample *sample, void *ctx, struct err *err)
+{
+	const struct loader *l = ctx;
+	struct profile_sample shown = *sample;
+
+	shown.event = l->homes.items[sample->event];
+	return l->options->on_sample(&shown, l->options->ctx, err);
+}
+
+static int event_by_id(const void *file, uint64_t id)
+{
+	return data_event_by_id(file, id);
+}
+
 static int loader_init(struct loader *l, struct err *err)
 {
-	const char *machine = data_info(l->file)->arch;
+	const struct data_info *info = data_info(l->file);
+	const struct applier_options options = {
+		.arch = info->arch ? arch_by_name(info->arch) : NULL,
+		.expand = !l->options->no_inline && !l->options->no_symbols,
+		.native = l->options->native,
+		.os_release = info->os_release,
+		.ids = {event_by_id, l->file},
+		.on_sample = l->options->on_sample ? tell_sample : NULL,
+		.ctx = l,
+	};
 
-	l->repeats = calloc(REPEATS, sizeof(*l->repeats));
 	l->order = order_new(deliver, l);
-	l->chains = chains_new(l->profile, machine ? arch_by_name(machine) : NULL,
-			       !l->options->no_inline && !l->options->no_symbols,
-			       l->options->native);
-	l->profile->summary.folded = l->options->native == PROFILE_NATIVE_OFF;
-	l->profile->objects = objects_new(l->profile->processes, data_info(l->file));
-	if (!l->repeats || !l->order || !l->chains || !l->profile->objects)
+	l->profile->objects = objects_new(l->profile->processes, info);
+	if (!l->order || !l->profile->objects ||
+	    applier_init(&l->applier, l->profile, &options) < 0)
 		return err_nomem(err);
 	l->profile->jit.live = objects_same_host(l->profile->objects);
 	/* Our own recordings have all the maps that there were. */
 	l->profile->jit.maps_live = l->profile->jit.live && !is_ours(l->file);
-	l->account.reads.unscaled = is_ours(l->file);
+	l->applier.account.reads.unscaled = is_ours(l->file);
 	l->profile->jit.timed = has_dump_clock(l->file);
 	return read_events(l, err);
 }
@@ -719,15 +482,11 @@ static int loader_init(struct loader *l, struct err *err)
 static void loader_fini(struct loader *l)
 {
 	order_free(l->order);
-	chains_free(l->chains);
+	applier_fini(&l->applier);
 	pairing_fini(&l->pairing);
-	account_fini(&l->account);
 	free(l->queue);
-	map_fini(&l->tasks);
-	vec_fini(&l->task_list);
 	vec_fini(&l->is_frames);
 	vec_fini(&l->homes);
-	free(l->repeats);
 	spans_fini(&l->phase);
 	spans_fini(&l->time);
 }
@@ -752,7 +511,7 @@ static int load(struct loader *l, struct err *err)
 		return rc;
 	pairing_lost(&l->pairing, UINT32_MAX);
 	summary->unpaired = l->pairing.unpaired;
-	summary->malformed += l->malformed;
+	summary->malformed += l->applier.malformed;
 	summary->jit_skipped = l->profile->jit.skipped;
 	summary->late = order_late(l->order);
 	if (data_loss(l->file)) {
@@ -760,13 +519,13 @@ static int load(struct loader *l, struct err *err)
 		if (!summary->loss)
 			return err_nomem(err);
 	}
-	rc = profile_resolve(l->profile, data_info(l->file), l->options->no_symbols, err);
+	rc = profile_resolve(l->profile, l->options->no_symbols, err);
 	if (rc >= 0)
 		rc = profile_summarise(l->profile, err);
 	if (rc >= 0)
 		rc = profile_show(l->profile, &l->options->shown, err);
 	if (rc >= 0)
-		rc = account_finish(&l->account, err);
+		rc = account_finish(&l->applier.account, err);
 	return rc < 0 ? rc : hybrid_join(l->profile, l->homes.items, err);
 }
 
@@ -781,7 +540,6 @@ int profile_load(struct profile **profile, struct data_file *file,
 	l.profile = profile_new();
 	if (!l.profile)
 		return err_nomem(err);
-	account_init(&l.account, l.profile, file);
 	rc = load(&l, err);
 	loader_fini(&l);
 	if (rc < 0) {

@@ -16,15 +16,16 @@
 #include <string.h>
 
 /*
- * Names at the end of loading: each frame gets its function, its line and, for native code, its
- * address in the object. Frames of one function meet in one entry.
+ * Names, at the end of loading or as frames come: each frame gets its function, its line and, for
+ * native code, its address in the object. Frames of one function meet in one entry.
  */
 struct resolver {
 	struct profile *profile;
 	struct kallsyms *kernel; /* NULL: the recording's kernel is not the one that runs */
 	bool kernel_tried;
-	int *code_index; /* by codes_seen: index in profile->codes, or -1 */
 	bool no_symbols;
+	uint32_t done;	     /* frames that were resolved */
+	uint32_t unreadable; /* the first of them whose code object may still come */
 };
 
 static uint32_t text_id(struct resolver *r, const char *text)
@@ -80,10 +81,17 @@ static uint32_t code_text(struct resolver *r, const struct py_code *code, uint32
 	return id;
 }
 
+static int find_code(const struct resolver *r, uint32_t seen)
+{
+	const struct code_key *key = keyed_at(&r->profile->codes_seen, seen);
+
+	return py_codes_find(r->profile->codes, key->lineage, key->code, key->fingerprint);
+}
+
 static uint32_t resolve_code(struct resolver *r, struct frame_item *item)
 {
 	struct function_item key = {.function.kind = FRAME_PYTHON};
-	int index = r->code_index[item->key.owner];
+	int index = find_code(r, item->key.owner);
 	const struct py_code *code = index < 0 ? NULL : py_codes_get(r->profile->codes, index);
 
 	item->frame.addr = item->key.addr & PY_INSTR_MASK;
@@ -219,45 +227,60 @@ static uint32_t (*const resolvers[])(struct resolver *r, struct frame_item *item
 	[ORIGIN_INLINED] = resolve_jit,
 };
 
-static bool find_codes(struct resolver *r)
+struct resolver *resolver_new(struct profile *profile, bool no_symbols)
 {
-	const struct keyed *seen = &r->profile->codes_seen;
+	struct resolver *r = calloc(1, sizeof(*r));
 
-	r->code_index = malloc((seen->count + 1) * sizeof(*r->code_index));
-	if (!r->code_index)
-		return false;
-	for (uint32_t i = 0; i < seen->count; i++) {
-		const struct code_key *key = keyed_at(seen, i);
-
-		r->code_index[i] = py_codes_find(r->profile->codes, key->lineage, key->code,
-						 key->fingerprint);
-	}
-	return true;
+	if (r)
+		*r = (struct resolver){.profile = profile, .no_symbols = no_symbols};
+	return r;
 }
 
-int profile_resolve(struct profile *profile, const struct data_info *info, bool no_symbols,
-		    struct err *err)
+void resolver_free(struct resolver *r)
 {
-	struct resolver r = {.profile = profile, .no_symbols = no_symbols};
-	uint32_t work;
+	if (r)
+		kallsyms_close(r->kernel);
+	free(r);
+}
+
+static int resolve(struct resolver *r, struct frame_item *item, struct err *err)
+{
+	item->unreadable = false;
+	item->frame.function = resolvers[item->key.origin](r, item);
+	if (item->frame.function == KEYED_NONE)
+		return err_nomem(err);
+	if (profile_function(r->profile, item->frame.function)->kind != FRAME_PYTHON)
+		item->frame.ip = item->key.addr;
+	return 0;
+}
+
+int resolver_run(struct resolver *r, struct err *err)
+{
+	uint32_t count = r->profile->frames.count, unreadable = count, work;
 	int rc = 0;
 
-	if (!find_codes(&r))
-		return err_nomem(err);
-	work = progress_start("naming functions", PROGRESS_COUNT, profile->frames.count);
-	for (uint32_t i = 0; i < profile->frames.count && rc == 0; i++) {
-		struct frame_item *item = profile_frame_item(profile, i);
+	work = progress_start("naming functions", PROGRESS_COUNT, count);
+	for (uint32_t i = r->unreadable; i < count && !rc; i++) {
+		struct frame_item *item = profile_frame_item(r->profile, i);
 
 		progress_at(work, i);
-		item->frame.function = resolvers[item->key.origin](&r, item);
-		if (item->frame.function == KEYED_NONE)
-			rc = err_nomem(err);
-		else if (profile_function(profile, item->frame.function)->kind != FRAME_PYTHON)
-			item->frame.ip = item->key.addr;
+		if (i >= r->done || item->unreadable)
+			rc = resolve(r, item, err);
+		if (item->unreadable && unreadable == count)
+			unreadable = i;
 	}
 	progress_end(work);
-	kallsyms_close(r.kernel);
-	free(r.code_index);
+	r->done = count;
+	r->unreadable = unreadable;
+	return rc;
+}
+
+int profile_resolve(struct profile *profile, bool no_symbols, struct err *err)
+{
+	struct resolver *r = resolver_new(profile, no_symbols);
+	int rc = r ? resolver_run(r, err) : err_nomem(err);
+
+	resolver_free(r);
 	return rc;
 }
 

@@ -128,8 +128,12 @@ static inline struct frame_item *profile_frame_item(const struct profile *profil
 }
 
 /* resolve.c: gives every frame its function and line. */
-int profile_resolve(struct profile *profile, const struct data_info *info, bool no_symbols,
-		    struct err *err);
+int profile_resolve(struct profile *profile, bool no_symbols, struct err *err);
+/* The same bit by bit: the frames that are new, and those whose code objects were not there yet. */
+struct resolver;
+struct resolver *resolver_new(struct profile *profile, bool no_symbols);
+void resolver_free(struct resolver *resolver);
+int resolver_run(struct resolver *resolver, struct err *err);
 /* summary.c: what META and the file say, and what the cells add up to. */
 int profile_read_meta(struct profile *profile, struct data_file *file, struct err *err);
 int profile_summarise(struct profile *profile, struct err *err);

@@ -452,7 +452,7 @@ static void mark_jitted(struct chains *chains, bool state_held)
 {
 	bool known = map_get(&chains->jitted, chains->lineage);
 
-	if (state_held && chains->nameless[0] && !known)
+	if (state_held && chains->native_count && chains->nameless[0] && !known)
 		known = map_put(&chains->jitted, chains->lineage, NULL);
 	for (size_t end, i = 0; known && i < chains->native_count; i = end + 1) {
 		bool by_eval;
@@ -567,13 +567,26 @@ static uint32_t merged_frame(struct chains *chains, const struct merge_item *ite
 							   : chains->native_frames[item->index];
 }
 
+/* Without native frames, what is innermost below Python needs no look-up. */
+static bool is_alone(const struct chains *chains, const struct chain_sample *in)
+{
+	struct py_raw_frames head;
+
+	if (!in->python || in->sample->callchain_len || in->sample->stack_user_size ||
+	    chains->native_wanted != PROFILE_NATIVE_OFF)
+		return false;
+	memcpy(&head, in->python, sizeof(head));
+	return head.count > 0;
+}
+
 int chains_stack(struct chains *chains, const struct chain_sample *sample, uint32_t *stack,
 		 bool *cut, struct err *err)
 {
 	size_t count, total = 0, left, dropped = 0;
 
 	*cut = false;
-	if (!read_native(chains, sample, cut))
+	chains->native_count = 0;
+	if (!is_alone(chains, sample) && !read_native(chains, sample, cut))
 		return err_nomem(err);
 	read_python(chains, sample->python);
 	count = merge(chains, &dropped);

@@ -1,7 +1,10 @@
 #include "perfmap/gil.h"
 
+#include "perfmap/discover.h"
+
 #include <string.h>
 
+#define LISTED_MAX 1024	 /* thread states that are looked at, the newest */
 #define TSTATE_INTERP 16 /* PyThreadState: prev, next, interp, since 3.6 */
 
 /* struct _gil_runtime_state of builds that always have the lock. */
@@ -37,16 +40,13 @@ static __u64 find_pointer(const struct py_process *process, const struct memory 
 	return 0;
 }
 
-static int holder_by_offsets(const struct memory *memory, __u64 pointer, __u64 interp,
-			     const __u64 *states, size_t count)
+static bool find_by_offsets(const struct memory *memory, __u64 pointer, __u64 interp,
+			    struct py_gil *gil)
 {
-	struct gil_state gil;
-	__u64 address = 0;
-
-	if (memory_read(memory, interp + pointer, &address, sizeof(address)) ||
-	    memory_read(memory, address, &gil, sizeof(gil)) || gil.locked != 1)
-		return PY_GIL_UNKNOWN;
-	return index_of(states, count, gil.last_holder);
+	*gil = (struct py_gil){0};
+	return pointer &&
+	       !memory_read(memory, interp + pointer, &gil->address, sizeof(gil->address)) &&
+	       gil->address;
 }
 
 /* In 3.12 nothing tells; the lock is a part of its interpreter, and looks like nothing else there.
@@ -55,52 +55,150 @@ static int holder_by_offsets(const struct memory *memory, __u64 pointer, __u64 i
 #define CHUNK_WORDS 512
 #define INTERP_BYTES_MAX (1u << 20)
 
-static int holder_by_search(const struct memory *memory, __u64 interp, const __u64 *states,
-			    size_t count)
+static bool find_by_search(const struct memory *memory, __u64 interp, const __u64 *states,
+			   size_t count, struct py_gil *found)
 {
 	__u64 words[CHUNK_WORDS + 2];
 	struct gil_state gil;
 
 	for (__u64 at = 0; at < INTERP_BYTES_MAX; at += CHUNK_WORDS * sizeof(words[0])) {
 		if (memory_read(memory, interp + at, words, sizeof(words)))
-			return PY_GIL_UNKNOWN;
+			return false;
 		for (size_t i = 0; i < CHUNK_WORDS; i++) {
 			memcpy(&gil, words + i, sizeof(gil));
 			if (gil.interval && gil.interval <= INTERVAL_US_MAX && gil.locked == 1 &&
-			    index_of(states, count, gil.last_holder) >= 0)
-				return index_of(states, count, gil.last_holder);
+			    index_of(states, count, gil.last_holder) >= 0) {
+				*found = (struct py_gil){.address = interp + at + 8 * i};
+				return true;
+			}
 		}
 	}
-	return PY_GIL_UNKNOWN;
+	return false;
 }
 
-int py_gil_holder(const struct py_process *process, const struct memory *memory,
-		  const __u64 *states, size_t count)
+bool py_gil_look(const struct py_gil *gil, const struct memory *memory, __u64 *state)
+{
+	struct gil_state lock;
+
+	if (gil->names)
+		return !memory_read(memory, gil->address, state, sizeof(*state));
+	if (memory_read(memory, gil->address, &lock, sizeof(lock)))
+		return false;
+	*state = lock.locked == 1 ? lock.last_holder : 0;
+	return true;
+}
+
+/* Calls back for the lock of each interpreter that the thread states belong to, until one says
+ * true. */
+static bool each_lock(const struct py_process *process, const struct memory *memory,
+		      const __u64 *states, size_t count,
+		      bool (*each)(const struct py_gil *gil, void *ctx), void *ctx)
 {
 	bool tells = process->layout.minor >= 13;
-	__u64 current = 0, interp = 0, before = 0, pointer;
+	__u64 pointer = tells ? find_pointer(process, memory) : 0, interp = 0, before = 0;
+	struct py_gil gil = {.address = process->current, .names = true};
 
 	if (process->layout.free_threaded)
-		return PY_GIL_UNKNOWN;
+		return false;
 	if (process->current)
-		return memory_read(memory, process->current, &current, sizeof(current))
-			       ? PY_GIL_UNKNOWN
-			       : index_of(states, count, current);
-	pointer = tells ? find_pointer(process, memory) : 0;
-	if (tells && !pointer)
-		return PY_GIL_UNKNOWN;
+		return each(&gil, ctx);
 	for (size_t i = 0; i < count; i++) {
-		int holder;
-
 		if (!states[i] ||
 		    memory_read(memory, states[i] + TSTATE_INTERP, &interp, sizeof(interp)) ||
 		    interp == before)
 			continue;
 		before = interp;
-		holder = tells ? holder_by_offsets(memory, pointer, interp, states, count)
-			       : holder_by_search(memory, interp, states, count);
-		if (holder >= 0)
-			return holder;
+		if ((tells ? find_by_offsets(memory, pointer, interp, &gil)
+			   : find_by_search(memory, interp, states, count, &gil)) &&
+		    each(&gil, ctx))
+			return true;
 	}
-	return PY_GIL_UNKNOWN;
+	return false;
+}
+
+struct holder {
+	const struct memory *memory;
+	const __u64 *states;
+	size_t count;
+	int index;
+};
+
+static bool find_holder(const struct py_gil *gil, void *ctx)
+{
+	struct holder *holder = ctx;
+	__u64 state;
+
+	if (py_gil_look(gil, holder->memory, &state))
+		holder->index = index_of(holder->states, holder->count, state);
+	return holder->index >= 0;
+}
+
+int py_gil_holder(const struct py_process *process, const struct memory *memory,
+		  const __u64 *states, size_t count)
+{
+	struct holder holder = {memory, states, count, PY_GIL_UNKNOWN};
+
+	each_lock(process, memory, states, count, find_holder, &holder);
+	return holder.index;
+}
+
+/* The thread states of a process, as it lists them. */
+struct listed {
+	__u64 states[LISTED_MAX];
+	size_t count;
+};
+
+static int add_state(uint64_t tstate, void *ctx)
+{
+	struct listed *listed = ctx;
+
+	listed->states[listed->count++] = tstate;
+	return listed->count == LISTED_MAX;
+}
+
+static void list_states(const struct py_process *process, const struct memory *memory,
+			struct listed *listed)
+{
+	unsigned char offsets[PY_DEBUG_OFFSETS_BYTES];
+	struct py_version version = {
+		.major = process->layout.major,
+		.minor = process->layout.minor,
+		.micro = -1,
+		.free_threaded = process->layout.free_threaded,
+	};
+	struct py_layout layout;
+	bool told = !memory_read(memory, process->runtime, offsets, sizeof(offsets));
+
+	listed->count = 0;
+	if (py_layout_find(&version, told ? offsets : NULL, told ? sizeof(offsets) : 0, &layout,
+			   NULL) == 0)
+		py_each_thread(&version, memory, process->runtime, add_state, listed);
+}
+
+static bool take_lock(const struct py_gil *gil, void *ctx)
+{
+	*(struct py_gil *)ctx = *gil;
+	return true;
+}
+
+bool py_gil_find(const struct py_process *process, const struct memory *memory, struct py_gil *gil)
+{
+	struct listed listed = {.count = 0};
+
+	if (!process->current && !process->layout.free_threaded)
+		list_states(process, memory, &listed);
+	return each_lock(process, memory, listed.states, listed.count, take_lock, gil);
+}
+
+pid_t py_gil_thread(const struct py_process *process, const struct memory *memory, __u64 state)
+{
+	__u64 thread = 0;
+	__s32 tid = 0;
+
+	if (!process->tsd.tid || !state ||
+	    memory_read(memory, state + process->layout.tstate_thread_id, &thread,
+			sizeof(thread)) ||
+	    memory_read(memory, thread + process->tsd.tid, &tid, sizeof(tid)))
+		return 0;
+	return tid > 0 ? tid : 0;
 }

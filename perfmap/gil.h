@@ -4,7 +4,9 @@
 #include "perfmap/layout.h"
 #include "process/memory.h"
 
+#include <stdbool.h>
 #include <stddef.h>
+#include <sys/types.h>
 
 /*
  * Which of the threads holds the global interpreter lock.
@@ -19,5 +21,19 @@
  * own, the first that is found. */
 int py_gil_holder(const struct py_process *process, const struct memory *memory,
 		  const __u64 *states, size_t count);
+
+/* Where the lock lies, found once so that it can be looked at often: of several, the first. */
+struct py_gil {
+	__u64 address;
+	bool names; /* there is the thread state that has it, else a struct of the lock */
+};
+
+/* Of a process that runs. False where there is no lock, or it is not to be found now: that of 3.12
+ * only while a thread has it. */
+bool py_gil_find(const struct py_process *process, const struct memory *memory, struct py_gil *gil);
+/* *state: that has it now, 0 where none has. False where it cannot be read. */
+bool py_gil_look(const struct py_gil *gil, const struct memory *memory, __u64 *state);
+/* The thread of a thread state, by the kernel's number; 0 where it cannot be told. */
+pid_t py_gil_thread(const struct py_process *process, const struct memory *memory, __u64 state);
 
 #endif

@@ -70,6 +70,8 @@ struct py_tsd {
 	__u32 block_count;
 	__u32 entry_size; /* of one slot */
 	__u32 data;	  /* offset of the value in it */
+	__u32 tid; /* from the pthread_t to the kernel's number of the thread; 0: not known */
+	__u32 reserved;
 };
 
 struct py_process {

@@ -21,7 +21,7 @@ static bool read_glibc(struct elf_file *elf, struct py_tsd *tsd)
 {
 	struct {
 		uint32_t bits, count, offset;
-	} specific, data;
+	} specific, data, tid;
 	const struct arch *arch = arch_by_machine(elf_machine(elf));
 	uint32_t size_pthread, size_entry, size_block;
 	uint8_t code[4];
@@ -52,6 +52,9 @@ static bool read_glibc(struct elf_file *elf, struct py_tsd *tsd)
 		.entry_size = size_entry,
 		.data = data.offset,
 	};
+	if (read_symbol(elf, "_thread_db_pthread_tid", &tid, sizeof(tid)) && tid.bits == 32 &&
+	    tid.offset < size_pthread)
+		tsd->tid = tid.offset;
 	return true;
 }
 

@@ -24,6 +24,7 @@ struct existing {
 
 static int store_build_id(struct existing *existing, const struct proc_map *map, struct err *err)
 {
+	const struct outlet *out = existing->synth->out;
 	uint8_t id[ELF_BUILD_ID_MAX];
 	struct elf_file *elf;
 	char path[32];
@@ -47,9 +48,7 @@ static int store_build_id(struct existing *existing, const struct proc_map *map,
 		elf_close(elf);
 	}
 	close(fd);
-	return len ? data_writer_build_id(existing->synth->writer, -1, PERF_RECORD_MISC_USER,
-					  map->path, id, len, err)
-		   : 0;
+	return len ? out->build_id(out, map->path, id, len, err) : 0;
 }
 
 static void note_hits(struct existing *existing, const struct proc_map *map)
@@ -77,7 +76,7 @@ static int store_map(const struct proc_map *map, void *ctx)
 		return 0;
 	existing->failed = synth_map(existing->synth, (uint32_t)existing->pid, map,
 				     anonymous ? "//anon" : map->path, existing->err);
-	if (!existing->failed && map->path[0] == '/' && map->ino)
+	if (!existing->failed && existing->synth->out->build_id && map->path[0] == '/' && map->ino)
 		existing->failed = store_build_id(existing, map, existing->err);
 	if (!anonymous)
 		note_hits(existing, map);

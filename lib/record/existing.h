@@ -8,7 +8,7 @@
 
 /*
  * What ran before the recording began: names, threads and executable maps of the target's
- * processes go into the file, build-ids with them, and the Pythons among them to the engine.
+ * processes become records, build-ids with them, and the Pythons among them to the engine.
  * A process that ends meanwhile is left out.
  */
 int existing_store(const struct synth *synth, const struct recorder_target *target,

@@ -176,14 +176,16 @@ static struct file *file_of(struct hits *hits, const struct record_mmap *map)
 
 void hits_mmap(struct hits *hits, const struct record_mmap *map)
 {
-	uint64_t words = map_mix(map_mix(map->addr, map->len), map->pgoff);
 	struct mapping *mapping;
+	uint64_t words;
 	struct file *file;
 	bool added;
 
-	if ((!is_vdso(map->filename) && (map->filename[0] != '/' || map->filename[1] == '/')) ||
+	if (!hits ||
+	    (!is_vdso(map->filename) && (map->filename[0] != '/' || map->filename[1] == '/')) ||
 	    !map->len || hits->mappings.len >= MAPPINGS_MAX)
 		return;
+	words = map_mix(map_mix(map->addr, map->len), map->pgoff);
 	file = file_of(hits, map);
 	/* Workers that a server forks map the same again and again. */
 	if (!file ||

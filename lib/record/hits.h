@@ -18,7 +18,8 @@ struct hits;
 struct hits *hits_new(struct roots *roots);
 void hits_free(struct hits *hits);
 
-/* An executable mapping; of the roots' knowledge about the process it takes what is there. */
+/* An executable mapping; of the roots' knowledge about the process it takes what is there. `hits`
+ * may be NULL: nobody wants them. */
 void hits_mmap(struct hits *hits, const struct record_mmap *map);
 /* A path by which a file that was mapped under this name can be opened, whatever became of it; NULL
  * where it could not be opened. Valid until the next call. */

@@ -45,9 +45,9 @@ static int on_mmap(struct recorder *recorder, const struct perf_event_header *he
 	hits_mmap(recorder->hits, &mmap);
 	pythons_mmap(recorder->pythons, (pid_t)mmap.pid, mmap.filename,
 		     strncmp(mmap.filename, "//anon", 6) == 0, mapped_identity(&mmap));
-	if (mmap.build_id_len && mmap.filename[0] == '/')
-		return data_writer_build_id(recorder->writer, -1, PERF_RECORD_MISC_USER,
-					    mmap.filename, mmap.build_id, mmap.build_id_len, err);
+	if (mmap.build_id_len && mmap.filename[0] == '/' && recorder->out.build_id)
+		return recorder->out.build_id(&recorder->out, mmap.filename, mmap.build_id,
+					      mmap.build_id_len, err);
 	return 0;
 }
 
@@ -70,7 +70,8 @@ static int on_sideband(struct recorder *recorder, const struct perf_event_header
 	case PERF_RECORD_FORK:
 		if (!record_decode_task(header, &task))
 			return 0;
-		sums_fork(&recorder->sums, task.tid, task.time);
+		if (recorder->writer)
+			sums_fork(&recorder->sums, task.tid, task.time);
 		if (task.pid == task.ppid)
 			return 0;
 		roots_fork(recorder->roots, (pid_t)task.pid, (pid_t)task.ppid);
@@ -85,7 +86,7 @@ static int on_sideband(struct recorder *recorder, const struct perf_event_header
 }
 
 /* What the walker sent: frames for the sample that follows, or a code object. */
-static void on_walk(struct recorder *recorder, uint32_t *frames_before,
+static void on_walk(struct recorder *recorder, struct frames_before *before,
 		    const struct record_sample *sample)
 {
 	struct py_raw_frames frames;
@@ -95,20 +96,31 @@ static void on_walk(struct recorder *recorder, uint32_t *frames_before,
 	memcpy(&frames, sample->raw, sizeof(frames));
 	if (frames.magic == PY_RAW_CODE)
 		pythons_code(recorder->pythons, bytes_of(sample->raw, sample->raw_len));
-	else if (frames.magic == PY_RAW_FRAMES && frames.count)
-		*frames_before = sample->id.tid;
+	if (frames.magic != PY_RAW_FRAMES || !frames.count)
+		return;
+	before->tid = sample->id.tid;
+	if (recorder->writer)
+		return;
+	strbuf_reset(&before->payload);
+	strbuf_add(&before->payload, sample->raw, sample->raw_len);
 }
 
 /* What becomes of a sample. */
 enum fate {
-	WRITTEN,
+	WRITTEN,  /* where there is a file */
 	LEFT_OUT, /* it is one too many, or was for us */
 	WAITS,	  /* in the ring, for its frames */
 };
 
+/* The Python frames of a sample. */
+struct sample_frames {
+	bool any;
+	struct bytes payload; /* where a listener wants it, or an engine gave it */
+};
+
 /* False where the frames are not known yet. */
 static bool ask_for_frames(struct recorder *recorder, const struct record_sample *sample,
-			   bool urgent, bool *has_frames)
+			   bool urgent, struct sample_frames *frames)
 {
 	struct bytes payload = {0};
 	enum engine_frames answer = pythons_frames(recorder->pythons, sample->id.tid,
@@ -120,15 +132,31 @@ static bool ask_for_frames(struct recorder *recorder, const struct record_sample
 					&payload);
 	}
 	if (answer == ENGINE_FRAMES) {
-		struct py_raw_frames frames;
+		struct py_raw_frames head;
 
-		memcpy(&frames, payload.at, sizeof(frames));
+		memcpy(&head, payload.at, sizeof(head));
 		frame_record(&recorder->frames,
 			     recorder->channels.events[recorder->channels.sampled + 1].ids[0],
 			     &sample->id, payload);
-		*has_frames = frames.count;
+		*frames = (struct sample_frames){head.count > 0, payload};
 	}
 	return answer != ENGINE_WAIT;
+}
+
+static enum fate tell_sample(struct recorder *recorder, const struct perf_event_header *record,
+			     int event, const struct sample_frames *frames, int *ret,
+			     struct err *err)
+{
+	const struct recorder_listener *listener = recorder->options->listener;
+	const struct recorder_sample sample = {
+		.record = record,
+		.event = (uint32_t)event,
+		.frames = frames->any ? frames->payload.at : NULL,
+		.frames_len = bytes_left(&frames->payload),
+	};
+
+	*ret = listener->sample(listener->ctx, &sample, err);
+	return LEFT_OUT;
 }
 
 /* Where a record is from. */
@@ -150,14 +178,15 @@ static uint64_t file_id(uint64_t id, void *ctx)
 
 /* The record becomes what goes into the file. */
 static enum fate on_sample(struct recorder *recorder, size_t channel,
-			   const struct perf_event_header **record, int event, uint64_t id)
+			   const struct perf_event_header **record, int event, uint64_t id,
+			   int *ret, struct err *err)
 {
-	uint32_t *frames_before = &recorder->frames_before.items[channel];
+	struct frames_before *before = &recorder->frames_before.items[channel];
 	struct origin origin = {recorder, channel};
 	const struct ring *ring = &recorder->channels.items[channel].samples;
 	const struct perf_event_attr *attr;
 	struct record_sample sample;
-	bool has_frames;
+	struct sample_frames frames = {0};
 
 	if (event < 0)
 		return WRITTEN;
@@ -167,22 +196,25 @@ static enum fate on_sample(struct recorder *recorder, size_t channel,
 	if ((size_t)event > recorder->channels.sampled) {
 		if (recorder->native && native_copy(recorder->native, channel, &sample))
 			return LEFT_OUT;
-		on_walk(recorder, frames_before, &sample);
+		on_walk(recorder, before, &sample);
 		return WRITTEN;
 	}
-	has_frames = *frames_before && *frames_before == sample.id.tid;
-	*frames_before = 0;
+	if (before->tid && before->tid == sample.id.tid)
+		frames = (struct sample_frames){true,
+						bytes_of(before->payload.buf, before->payload.len)};
+	before->tid = 0;
 	if (!channels_keep(&recorder->channels, channel, (size_t)event, sample.id.tid, id))
 		return LEFT_OUT;
 	if (attr->type != PERF_TYPE_TRACEPOINT &&
-	    !ask_for_frames(recorder, &sample, ring->head - ring->tail > ring->size / 2,
-			    &has_frames))
+	    !ask_for_frames(recorder, &sample, ring->head - ring->tail > ring->size / 2, &frames))
 		return WAITS;
 	recorder->result.samples++;
-	recorder->result.python += has_frames;
-	data_writer_time(recorder->writer, sample.id.time);
+	recorder->result.python += frames.any;
 	if (recorder->native)
 		*record = native_sample(recorder->native, channel, *record, attr, &sample);
+	if (!recorder->writer)
+		return tell_sample(recorder, *record, event, &frames, ret, err);
+	data_writer_time(recorder->writer, sample.id.time);
 	hits_sample(recorder->hits, &sample);
 	*record = sums_of_sample(&recorder->sums, *record, attr, &sample, file_id, &origin);
 	return WRITTEN;
@@ -254,9 +286,9 @@ static int read_record(struct recorder *recorder, size_t channel,
 	if (record_identifier(header, PERF_SAMPLE_IDENTIFIER, &id))
 		event = channels_event(&recorder->channels, id, &late);
 	if (header->type == PERF_RECORD_SAMPLE) {
-		*fate = on_sample(recorder, channel, &header, event, id);
-		if (*fate != WRITTEN)
-			return 0;
+		*fate = on_sample(recorder, channel, &header, event, id, &ret, err);
+		if (*fate != WRITTEN || !recorder->writer)
+			return ret;
 	} else {
 		ret = on_sideband(recorder, header, err);
 		if (!ret && recorder->native)
@@ -271,9 +303,7 @@ static int read_record(struct recorder *recorder, size_t channel,
 		header = rename_event(recorder, channel, header, event);
 	if (recorder->frames.len && !strbuf_failed(&recorder->frames))
 		ret = data_write(recorder->writer, recorder->frames.buf, recorder->frames.len, err);
-	if (ret)
-		return ret;
-	return data_write(recorder->writer, header, header->size, err);
+	return ret ? ret : recorder->out.record(&recorder->out, header, err);
 }
 
 static int read_ring(struct recorder *recorder, size_t channel, struct ring *ring, struct err *err)
@@ -379,11 +409,12 @@ int recorder_read_round(struct recorder *recorder, struct err *err)
 {
 	int ret = recorder_read_sideband(recorder, err);
 
+	recorder->round_ns = clock_now_ns();
 	recorder->held = false;
 	for (size_t i = 0; !ret && i < recorder->channels.len; i++)
 		ret = read_ring(recorder, i, &recorder->channels.items[i].samples, err);
 	if (ret || recorder->held)
 		return ret;
 	pythons_round(recorder->pythons);
-	return data_write_round(recorder->writer, err);
+	return recorder->writer ? data_write_round(recorder->writer, err) : 0;
 }

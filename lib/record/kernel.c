@@ -4,6 +4,7 @@
 #include "base/log.h"
 #include "base/strbuf.h"
 #include "base/vec.h"
+#include "data/writer.h"
 #include "record/synth.h"
 
 #include <elf.h>

@@ -12,6 +12,7 @@
  * (kptr_restrict) nothing is written and one line says so.
  */
 int kernel_store_maps(const struct synth *synth, bool sampled, struct err *err);
+struct data_writer;
 int kernel_store_build_id(struct data_writer *writer, struct err *err);
 
 #endif

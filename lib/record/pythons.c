@@ -51,6 +51,7 @@ struct pythons {
 	struct runtime_cache *runtimes;
 	struct intern strings;
 	struct py_codes *codes;
+	bool told; /* `codes` is a listener's: nothing is kept for a file */
 	struct {
 		VEC_OF(uint8_t)
 	} read_here;   /* by code index: not (wholly) in the stream, goes into the section */
@@ -58,6 +59,7 @@ struct pythons {
 	struct {
 		VEC_OF(struct tracked)
 	} processes;
+	size_t ended;	   /* places of processes that are gone: their pid is 0 */
 	bool partial;	   /* some process may be in that state */
 	bool unproved;	   /* or in that */
 	struct map by_pid; /* pid -> index + 1 */
@@ -102,7 +104,8 @@ void pythons_free(struct pythons *pythons)
 	if (pythons->engine)
 		pythons->ops->close(pythons->engine);
 	runtime_cache_free(pythons->runtimes);
-	py_codes_free(pythons->codes);
+	if (!pythons->told)
+		py_codes_free(pythons->codes);
 	intern_fini(&pythons->strings);
 	vec_fini(&pythons->read_here);
 	vec_fini(&pythons->processes);
@@ -189,6 +192,17 @@ void pythons_round(struct pythons *pythons)
 		pythons->ops->round(pythons->engine);
 }
 
+/* Processes come and go for as long as a listener likes: their places are used again. */
+static struct tracked *free_place(struct pythons *pythons)
+{
+	for (size_t i = 0; pythons->told && pythons->ended && i < pythons->processes.len; i++)
+		if (!pythons->processes.items[i].pid) {
+			pythons->ended--;
+			return &pythons->processes.items[i];
+		}
+	return vec_push(&pythons->processes);
+}
+
 static struct tracked *find(struct pythons *pythons, pid_t pid)
 {
 	uint64_t *index = map_get(&pythons->by_pid, (uint64_t)pid);
@@ -204,12 +218,12 @@ static struct tracked *track(struct pythons *pythons, pid_t pid)
 
 	if (tracked)
 		return tracked;
-	tracked = vec_push(&pythons->processes);
+	tracked = free_place(pythons);
 	index = tracked ? map_put(&pythons->by_pid, (uint64_t)pid, NULL) : NULL;
 	if (!index)
 		return NULL;
-	*index = pythons->processes.len;
-	tracked->pid = pid;
+	*index = (size_t)(tracked - pythons->processes.items) + 1;
+	*tracked = (struct tracked){.pid = pid};
 	return tracked;
 }
 
@@ -335,10 +349,12 @@ void pythons_mmap(struct pythons *pythons, pid_t pid, const char *path, bool ano
 	struct tracked *tracked = find(pythons, pid);
 
 	if (anonymous_code) {
-		jits_code(&pythons->jits, pid);
+		if (!pythons->told)
+			jits_code(&pythons->jits, pid);
 		return;
 	}
-	jits_mmap(&pythons->jits, pid, path);
+	if (!pythons->told)
+		jits_mmap(&pythons->jits, pid, path);
 	if (!tracked || tracked->state == NOT_PYTHON) {
 		if (!runtime_may_be_in(pythons->runtimes, pid, path, identity))
 			return;
@@ -400,7 +416,8 @@ void pythons_fork(struct pythons *pythons, pid_t pid, pid_t parent, uint64_t tim
 	const struct tracked *from = find(pythons, parent);
 	struct tracked copy, *to;
 
-	jits_fork(&pythons->jits, pid, parent);
+	if (!pythons->told)
+		jits_fork(&pythons->jits, pid, parent);
 	if (!from || pid == parent)
 		return;
 	copy = *from;
@@ -419,7 +436,8 @@ void pythons_exec(struct pythons *pythons, pid_t pid)
 {
 	struct tracked *tracked = find(pythons, pid);
 
-	jits_exec(&pythons->jits, pid);
+	if (!pythons->told)
+		jits_exec(&pythons->jits, pid);
 	if (tracked) {
 		tracked->state = NOT_PYTHON;
 		tracked->unproved = false;
@@ -429,7 +447,50 @@ void pythons_exec(struct pythons *pythons, pid_t pid)
 
 void pythons_exit(struct pythons *pythons, pid_t pid)
 {
-	jits_exit(&pythons->jits, pid);
+	struct tracked *tracked = pythons->told ? find(pythons, pid) : NULL;
+
+	if (!pythons->told)
+		jits_exit(&pythons->jits, pid);
+	if (!tracked)
+		return;
+	map_remove(&pythons->by_pid, (uint64_t)pid);
+	*tracked = (struct tracked){.state = NOT_PYTHON};
+	pythons->ended++;
+}
+
+/* By another lineage every code object is a new one to the engine. */
+static void begin_lineage(struct pythons *pythons, struct tracked *tracked)
+{
+	struct err err = {0};
+
+	tracked->process.lineage = ++pythons->last_lineage;
+	if (pythons->engine &&
+	    pythons->ops->add_process(pythons->engine, tracked->pid, &tracked->process, &err) < 0)
+		log_debug("process %d keeps its code objects: %s", (int)tracked->pid, err.text);
+	tracked->walked_ns = clock_now_ns();
+}
+
+void pythons_use_codes(struct pythons *pythons, struct py_codes *codes)
+{
+	if (!pythons->told)
+		py_codes_free(pythons->codes);
+	pythons->codes = codes;
+	pythons->told = true;
+	for (size_t i = 0; i < pythons->processes.len; i++)
+		if (pythons->processes.items[i].state == WALKED)
+			begin_lineage(pythons, &pythons->processes.items[i]);
+}
+
+void pythons_each_process(const struct pythons *pythons,
+			  bool (*each)(pid_t pid, const struct py_process *process, void *ctx),
+			  void *ctx)
+{
+	for (size_t i = 0; i < pythons->processes.len; i++) {
+		const struct tracked *tracked = &pythons->processes.items[i];
+
+		if (tracked->state == WALKED && !each(tracked->pid, &tracked->process, ctx))
+			return;
+	}
 }
 
 /* One byte per code object, so that the mask covers all of them. */
@@ -444,7 +505,7 @@ static bool cover_all(struct pythons *pythons)
 /* Which process a source is to be looked for with. */
 static void note_origin(struct pythons *pythons, int index, uint32_t pid)
 {
-	const struct py_code *code = py_codes_get(pythons->codes, index);
+	const struct py_code *code = pythons->told ? NULL : py_codes_get(pythons->codes, index);
 	bool added = false;
 	uint64_t *origin = code ? map_put(&pythons->origin, code->filename, &added) : NULL;
 
@@ -511,7 +572,7 @@ static void keep_code(struct pythons *pythons, pid_t pid, uint32_t lineage, uint
 {
 	int index = py_codes_find(pythons->codes, lineage, code, fingerprint);
 
-	if (index < 0)
+	if (index < 0 || pythons->told)
 		return;
 	note_origin(pythons, index, (uint32_t)pid);
 	read_names(pythons, index, pid);

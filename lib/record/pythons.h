@@ -65,6 +65,14 @@ void pythons_exit(struct pythons *pythons, pid_t pid);
 /* A process that the kernel does not let us look into: told once. */
 void pythons_closed(struct pythons *pythons, pid_t pid);
 
+/* No file is made: code objects go into this table, of which nothing is known yet, so that the
+ * engine tells all again that it meets. Borrowed until the next call or pythons_free(). */
+void pythons_use_codes(struct pythons *pythons, struct py_codes *codes);
+/* The processes that are walked, until one says false. */
+void pythons_each_process(const struct pythons *pythons,
+			  bool (*each)(pid_t pid, const struct py_process *process, void *ctx),
+			  void *ctx);
+
 /* A code object from the walker's records. */
 void pythons_code(struct pythons *pythons, struct bytes raw);
 /* Becomes readable when the walker wants code objects read at once; -1 without an engine. */

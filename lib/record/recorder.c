@@ -54,6 +54,7 @@ int recorder_new(struct recorder **result, const struct recorder_options *option
 {
 	struct recorder *recorder = calloc(1, sizeof(*recorder));
 	struct privilege privilege;
+	bool named;
 	int ret;
 
 	if (!recorder)
@@ -67,8 +68,10 @@ int recorder_new(struct recorder **result, const struct recorder_options *option
 		log_info("processes outside of this pid namespace are told by their time alone: %s",
 			 privilege_remedy(PRIVILEGE_NEED_TARGET, privilege.place));
 	recorder->roots = roots_new();
-	recorder->hits = recorder->roots ? hits_new(recorder->roots) : NULL;
-	if (recorder->hits)
+	/* Files are kept open for the names in the file, and for their unwind tables. */
+	named = !options->listener || options->chain == RECORDER_CHAIN_DWARF;
+	recorder->hits = recorder->roots && named ? hits_new(recorder->roots) : NULL;
+	if (recorder->hits || (recorder->roots && !named))
 		ret = pythons_new(&recorder->pythons, &recorder->engine, target, recorder->roots,
 				  err);
 	else
@@ -147,68 +150,11 @@ static void watch_ends(struct recorder *recorder)
 	}
 }
 
-/* An older recording becomes PATH.old; what is no regular file is written to as it is. */
-static int keep_old(struct recorder *recorder, struct err *err)
+static int open_outlet(struct recorder *recorder, struct err *err)
 {
-	char old[PATH_MAX];
-	struct stat st;
-
-	if (lstat(recorder->options->path, &st) < 0 || !S_ISREG(st.st_mode))
-		return 0;
-	if ((size_t)snprintf(old, sizeof(old), "%s.old", recorder->options->path) >= sizeof(old))
-		return err_set(err, ERR_USAGE, "the name %s is too long", recorder->options->path);
-	if (rename(recorder->options->path, old) < 0)
-		return err_sys(err, errno, "cannot rename %s to %s", recorder->options->path, old);
-	recorder->kept_old = true;
-	return 0;
-}
-
-static void put_old_back(struct recorder *recorder)
-{
-	char old[PATH_MAX];
-
-	if (recorder->created)
-		unlink(recorder->options->path);
-	if (!recorder->kept_old)
-		return;
-	snprintf(old, sizeof(old), "%s.old", recorder->options->path);
-	rename(old, recorder->options->path);
-}
-
-/* The events as the file has them: see sums.h. */
-static int create_file(struct recorder *recorder, struct err *err)
-{
-	const struct channels *channels = &recorder->channels;
-	struct data_writer_options options = {
-		.zstd_level = recorder->options->zstd_level,
-		.mmap_len = channels->ring_bytes,
-	};
-	struct data_event *events = malloc(channels->event_count * sizeof(*events));
-	int ret;
-
-	if (!events)
-		return err_nomem(err);
-	memcpy(events, channels->events, channels->event_count * sizeof(*events));
-	for (size_t i = 0; i < channels->event_count; i++)
-		if (events[i].attr.sample_type & PERF_SAMPLE_READ)
-			events[i].attr.inherit = 0;
-	ret = data_writer_open(&recorder->writer, recorder->options->path, events,
-			       channels->event_count, &options, err);
-	free(events);
-	return ret;
-}
-
-static int open_file(struct recorder *recorder, struct err *err)
-{
-	struct stat st;
-	int ret = keep_old(recorder, err);
-
-	if (!ret)
-		ret = create_file(recorder, err);
-	if (ret)
-		return ret;
-	recorder->channels.ids_filed = true;
-	recorder->created = lstat(recorder->options->path, &st) == 0 && S_ISREG(st.st_mode);
+	if (!recorder->options->listener)
+		return recorder_file_open(recorder, err);
+	recorder->out = outlet_to_listener(recorder->options->listener);
 	return 0;
 }
 
@@ -220,11 +166,11 @@ static bool samples_kernel(const struct event_list *events)
 	return false;
 }
 
-static int store_state(struct recorder *recorder, struct err *err)
+int recorder_tell_state(struct recorder *recorder, struct err *err)
 {
 	const struct data_event *sideband = &recorder->channels.events[recorder->channels.sampled];
 	struct synth synth = {
-		.writer = recorder->writer,
+		.out = &recorder->out,
 		.id = sideband->ids[0],
 		.native = recorder->native,
 	};
@@ -281,9 +227,9 @@ int recorder_open(struct recorder *recorder, const struct recorder_target *targe
 	if (!ret)
 		ret = watch_all(recorder, err);
 	if (!ret)
-		ret = open_file(recorder, err);
+		ret = open_outlet(recorder, err);
 	if (!ret)
-		ret = store_state(recorder, err);
+		ret = recorder_tell_state(recorder, err);
 	if (!ret)
 		watch_ends(recorder);
 	if (!ret)
@@ -311,6 +257,45 @@ int recorder_enable(struct recorder *recorder, bool on, struct err *err)
 {
 	recorder->enable_ns = 0;
 	return channels_enable(&recorder->channels, on, err);
+}
+
+int recorder_drain(struct recorder *recorder, struct err *err)
+{
+	return recorder_read_round(recorder, err);
+}
+
+void recorder_use_codes(struct recorder *recorder, struct py_codes *codes)
+{
+	pythons_use_codes(recorder->pythons, codes);
+}
+
+const struct data_event *recorder_event(const struct recorder *recorder, size_t event)
+{
+	return event < recorder->channels.event_count ? &recorder->channels.events[event] : NULL;
+}
+
+int recorder_event_of(const struct recorder *recorder, uint64_t id)
+{
+	bool late;
+
+	return channels_event(&recorder->channels, id, &late);
+}
+
+void recorder_each_python(const struct recorder *recorder,
+			  bool (*each)(pid_t pid, const struct py_process *process, void *ctx),
+			  void *ctx)
+{
+	pythons_each_process(recorder->pythons, each, ctx);
+}
+
+const struct recorder_result *recorder_so_far(const struct recorder *recorder)
+{
+	return &recorder->result;
+}
+
+enum recorder_python recorder_engine(const struct recorder *recorder)
+{
+	return recorder->engine;
 }
 
 /* -D: counting starts when the delay is over. */
@@ -361,7 +346,8 @@ int recorder_run(struct recorder *recorder, int wake_fd, bool (*on_wake)(void *c
 	while (!ret) {
 		struct epoll_event events[64];
 		int n = epoll_wait(recorder->epoll_fd, events, 64, wait_ms(recorder));
-		bool woken = n == 0, full = n == 0 || recorder->held;
+		bool due = clock_now_ns() - recorder->round_ns >= WAIT_MS * 1000000ull;
+		bool woken = n == 0, full = n == 0 || due || recorder->held;
 
 		if (n < 0 && errno != EINTR)
 			return err_sys(err, errno, "cannot wait for the ring buffers");
@@ -382,53 +368,19 @@ int recorder_run(struct recorder *recorder, int wake_fd, bool (*on_wake)(void *c
 	return ret;
 }
 
-/* Build-ids of files whose maps came without one (kernels before 5.12) are not known here; perf
- * and our reader then take the file's. */
-static int store_all(struct recorder *recorder, int exit_status, struct err *err)
-{
-	struct meta meta = {
-		.options = recorder->options,
-		.result = &recorder->result,
-		.pythons = recorder->pythons,
-		.engine = recorder->engine,
-		.native = recorder->native,
-		.exit_status = exit_status,
-	};
-	struct recorder_count *totals = calloc(recorder->channels.sampled, sizeof(*totals));
-	int ret = kernel_store_build_id(recorder->writer, err);
-
-	if (totals && channels_counts(&recorder->channels, totals))
-		meta.totals = totals;
-	if (!ret)
-		ret = pythons_store(recorder->pythons, recorder->options->sources, recorder->writer,
-				    err);
-	if (!ret)
-		ret = hits_store(recorder->hits, recorder->writer, err);
-	if (!ret)
-		ret = meta_store(recorder->writer, &meta, err);
-	free(totals);
-	if (!ret)
-		ret = phases_store(recorder->options->phases, recorder->writer, err);
-	return ret;
-}
-
 int recorder_close(struct recorder *recorder, int exit_status, struct recorder_result *result,
 		   struct err *err)
 {
 	struct pythons_stats stats;
-	struct stat st;
-	int ret, closed;
+	int ret;
 
 	channels_enable(&recorder->channels, false, NULL);
 	recorder->result.duration_ns = clock_now_ns() - recorder->started_ns;
 	pythons_finish(recorder->pythons);
 	ret = recorder_read_round(recorder, err);
 	recorder->result.reads_dropped = recorder->sums.dropped;
-	if (!ret)
-		ret = store_all(recorder, exit_status, err);
-	closed = data_writer_close(recorder->writer, &recorder->facts.info, ret ? NULL : err);
-	recorder->writer = NULL;
-	recorder->created = recorder->kept_old = false;
+	if (recorder->writer)
+		ret = recorder_file_close(recorder, exit_status, ret, err);
 	pythons_stats(recorder->pythons, &stats);
 	if (recorder->native)
 		native_counts(recorder->native, &recorder->result.stacks,
@@ -438,19 +390,15 @@ int recorder_close(struct recorder *recorder, int exit_status, struct recorder_r
 	recorder->result.not_stopped = stats.engine.not_stopped;
 	recorder->result.not_sampled = stats.engine.not_sampled;
 	recorder->result.rate_cut = stats.engine.rate_cut;
-	if (stat(recorder->options->path, &st) == 0)
-		recorder->result.bytes = (uint64_t)st.st_size;
 	*result = recorder->result;
-	return ret ? ret : closed;
+	return ret;
 }
 
 void recorder_free(struct recorder *recorder)
 {
 	if (!recorder)
 		return;
-	if (recorder->writer)
-		data_writer_close(recorder->writer, &recorder->facts.info, NULL);
-	put_old_back(recorder);
+	recorder_file_abandon(recorder);
 	channels_close(&recorder->channels);
 	pythons_free(recorder->pythons);
 	hits_free(recorder->hits);
@@ -460,6 +408,8 @@ void recorder_free(struct recorder *recorder)
 	sums_fini(&recorder->sums);
 	strbuf_fini(&recorder->renamed);
 	strbuf_fini(&recorder->frames);
+	for (size_t i = 0; i < recorder->frames_before.len; i++)
+		strbuf_fini(&recorder->frames_before.items[i].payload);
 	vec_fini(&recorder->frames_before);
 	vec_fini(&recorder->pending);
 	strbuf_fini(&recorder->tracing);

@@ -13,7 +13,8 @@
 
 /*
  * A recording: opens the events on every CPU, moves what the kernel writes into the file, finds
- * the Pythons among the processes, and completes the file whatever ends it.
+ * the Pythons among the processes, and completes the file whatever ends it. Or there is no file,
+ * and a listener is told of each sample as it comes.
  *
  *      recorder_new()    the engine for Python frames
  *      recorder_open()   events, rings and file; a command is still held
@@ -47,6 +48,27 @@ enum recorder_chain {
 
 struct phases;
 struct sources;
+struct perf_event_header;
+struct py_codes;
+struct py_process;
+struct data_event;
+
+/* A sample with the Python frames that belong to it. All of it is valid during the call. */
+struct recorder_sample {
+	const struct perf_event_header *record; /* as a file would have it, but for sums.h */
+	uint32_t event;				/* of recorder_event() */
+	const void *frames;			/* payload of perfmap/frames.h, or NULL */
+	size_t frames_len;
+};
+
+/* Takes the place of the file: process, thread and map records in the order of their time, samples
+ * in the order of their CPU, each after the records that it needs. Code objects are those of
+ * recorder_use_codes(). */
+struct recorder_listener {
+	int (*sample)(void *ctx, const struct recorder_sample *sample, struct err *err);
+	int (*sideband)(void *ctx, const struct perf_event_header *record, struct err *err);
+	void *ctx;
+};
 
 /* What is recorded. All but a command runs already: see target.h. */
 enum recorder_target_kind {
@@ -89,6 +111,7 @@ struct recorder_options {
 	int delay_ms;	/* counting starts that long after exec or recorder_run(); 0: at once;
 			   negative: when recorder_enable() says so */
 	enum recorder_python python;
+	const struct recorder_listener *listener; /* NULL: it goes into the file `path` */
 	const char *path;
 	const char *const *command;  /* argv of a child, NULL-terminated, or NULL: for the file */
 	const char *const *argv;     /* of pyperf itself, likewise */
@@ -129,8 +152,8 @@ int recorder_new(struct recorder **recorder, const struct recorder_options *opti
 const char *recorder_environment(const struct recorder *recorder);
 /* Can samples read the group of their event? What event_list_probe() is to know. */
 bool recorder_reads_groups(const struct recorder *recorder, const struct recorder_target *target);
-/* Opens events, rings and the file (an older one becomes PATH.old). `target` is borrowed until
- * recorder_free(). */
+/* Opens events, rings and the file (an older one becomes PATH.old); tells a listener what runs.
+ * `target` is borrowed until recorder_free(). */
 int recorder_open(struct recorder *recorder, const struct recorder_target *target, struct err *err);
 /* on_wake is called when wake_fd is readable, and at least every 250 ms; true stops. So does the
  * end of all tasks of a target that is no command. */
@@ -151,6 +174,26 @@ void recorder_thread_counts(const struct recorder *recorder, pid_t tid,
 ssize_t recorder_threads(const struct recorder *recorder, pid_t **tids);
 /* Starts or stops counting, within recorder_run(). */
 int recorder_enable(struct recorder *recorder, bool on, struct err *err);
+
+/* For a listener; the first three within recorder_run(). */
+
+/* Takes what the rings hold now; what waits for its frames comes later. */
+int recorder_drain(struct recorder *recorder, struct err *err);
+/* Code objects go into this table from now on, all that are met again included; borrowed until the
+ * next call or recorder_free(). Also before recorder_open(). */
+void recorder_use_codes(struct recorder *recorder, struct py_codes *codes);
+/* Tells again what runs, as recorder_open() does. */
+int recorder_tell_state(struct recorder *recorder, struct err *err);
+/* An event by its number: those that were asked for, then our own. NULL: there is none. */
+const struct data_event *recorder_event(const struct recorder *recorder, size_t event);
+/* The number of the event that has an id (of a sample, or of a value that it read); -1. */
+int recorder_event_of(const struct recorder *recorder, uint64_t id);
+/* The interpreters that are walked now: calls back for each, until one says false. */
+void recorder_each_python(const struct recorder *recorder,
+			  bool (*each)(pid_t pid, const struct py_process *process, void *ctx),
+			  void *ctx);
+const struct recorder_result *recorder_so_far(const struct recorder *recorder);
+enum recorder_python recorder_engine(const struct recorder *recorder);
 /* Reads what is left and completes the file, whatever happened before. `exit_status` is the
  * target's as the shell has it, or -1. */
 int recorder_close(struct recorder *recorder, int exit_status, struct recorder_result *result,

@@ -20,6 +20,7 @@
 #include "record/hits.h"
 #include "record/meta.h"
 #include "record/native.h"
+#include "record/outlet.h"
 #include "record/pythons.h"
 #include "record/synth.h"
 #include "record/target.h"
@@ -474,8 +475,8 @@ static int store_sections(struct taking *taking, struct err *err)
 
 static int take_all(struct taking *taking, const struct recorder_target *target, struct err *err)
 {
-	const struct synth synth = {
-		.writer = taking->writer, .id = ids[SIDEBAND], .native = taking->native};
+	const struct outlet out = outlet_to_file(taking->writer);
+	const struct synth synth = {.out = &out, .id = ids[SIDEBAND], .native = taking->native};
 	int ret = existing_store(&synth, target, taking->roots, taking->pythons, taking->hits, err);
 
 	for (size_t i = 0; !ret && i < target->tasks.len; i++) {

@@ -40,7 +40,7 @@ static int finish(const struct synth *synth, struct strbuf *record, uint32_t typ
 	header->size = (uint16_t)record->len;
 	ret = synth->native ? native_sideband(synth->native, header, err) : 0;
 	if (!ret)
-		ret = data_write(synth->writer, record->buf, record->len, err);
+		ret = synth->out->record(synth->out, header, err);
 	strbuf_fini(record);
 	return ret;
 }

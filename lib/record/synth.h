@@ -1,14 +1,14 @@
 #ifndef PYPERF_SYNTH_H
 #define PYPERF_SYNTH_H
 
-#include "data/writer.h"
+#include "record/outlet.h"
 
 /*
  * Records of what was there before the recording, as if the kernel had written them at time 0,
  * with the trailer that all our events share.
  */
 struct synth {
-	struct data_writer *writer;
+	const struct outlet *out;
 	uint64_t id;	       /* of the side-band event: goes into the trailer */
 	struct native *native; /* is told of each, or NULL */
 };

@@ -5,6 +5,7 @@
 #include "process/safe_open.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -170,6 +171,32 @@ int proc_state(pid_t pid, pid_t tid, char *state, char *sleeps_in, size_t size)
 		snprintf(sleeps_in, size, "%s", strbuf_text(&text));
 	strbuf_fini(&text);
 	return ret;
+}
+
+/* "pid (comm) S ...": the name may hold anything but NUL; utime and stime are words 14 and 15. */
+int proc_thread(pid_t pid, pid_t tid, struct proc_thread *thread)
+{
+	char path[64], line[1024];
+	const char *name, *name_end;
+	unsigned long long user, system;
+	int ret;
+
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/stat", (int)pid, (int)tid);
+	ret = io_read_line(path, line, sizeof(line), NULL);
+	if (ret < 0)
+		return ret;
+	name = strchr(line, '(');
+	name_end = strrchr(line, ')');
+	if (!name || !name_end || name_end < name ||
+	    sscanf(name_end + 1, " %c %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %llu %llu",
+		   &thread->state, &user, &system) != 3)
+		return ERR_CORRUPT;
+	snprintf(thread->comm, sizeof(thread->comm), "%.*s", (int)(name_end - name - 1), name + 1);
+	thread->ran_ns = (user + system) * (1000000000u / (uint64_t)sysconf(_SC_CLK_TCK));
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/schedstat", (int)pid, (int)tid);
+	if (io_read_line(path, line, sizeof(line), NULL) > 0)
+		sscanf(line, "%" SCNu64, &thread->ran_ns);
+	return 0;
 }
 
 pid_t proc_innermost_pid(pid_t pid)

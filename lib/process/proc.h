@@ -32,6 +32,14 @@ int proc_comm(pid_t pid, pid_t tid, char *buf, size_t size);
  * function of the kernel that it sleeps in, "" where it does not or that may not be known. 0, or a
  * negative code. */
 int proc_state(pid_t pid, pid_t tid, char *state, char *sleeps_in, size_t size);
+/* The name and the state of a thread, and how long it was on a CPU since it began: in the kernel's
+ * ticks, or exactly where the kernel keeps such counts (CONFIG_SCHED_INFO). */
+struct proc_thread {
+	char comm[32];
+	char state;
+	uint64_t ran_ns;
+};
+int proc_thread(pid_t pid, pid_t tid, struct proc_thread *thread);
 /* The pid in the innermost namespace of the process (last of NSpid), or pid itself. */
 pid_t proc_innermost_pid(pid_t pid);
 

@@ -77,6 +77,9 @@ bool channels_counts(const struct channels *channels, struct recorder_count *cou
 		for (size_t i = 0; i < channels->sampled; i++) {
 			uint64_t had = time_of_event(channels, times, i);
 
+			/* Before a command's exec its task ran, and the event was not yet on. */
+			if (had > counts[i].enabled_ns)
+				had = counts[i].enabled_ns;
 			/* A moment passes between the two. */
 			counts[i].enabled_ns = had > counts[i].running_ns ? had
 									  : counts[i].running_ns;

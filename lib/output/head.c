@@ -40,6 +40,7 @@ static void add_event(const struct annotate *annotate, const struct names *names
 		      const struct view_row *row, uint32_t event, struct strbuf *out)
 {
 	const struct view_count *count = &row->counts[event];
+	const struct profile_event *profiled = profile_event(annotate->profile, event);
 	uint64_t whole = annotate->functions->period_total[event];
 	bool python = profile_function(annotate->profile, annotate->function)->kind == FRAME_PYTHON;
 	char samples[32];
@@ -48,7 +49,11 @@ static void add_event(const struct annotate *annotate, const struct names *names
 	names_add_event(names, event, out);
 	add_own(count, whole, python, out);
 	text_count(samples, sizeof(samples), count->total_samples);
-	strbuf_printf(out, " (%s sample%s)\n", samples, count->total_samples == 1 ? "" : "s");
+	strbuf_printf(out, " (%s sample%s", samples, count->total_samples == 1 ? "" : "s");
+	if (profile_event_counter_time(profiled) < 1)
+		strbuf_printf(out, "; on a counter for %.0f%% of the time, scaled up",
+			      100 * profile_event_counter_time(profiled));
+	strbuf_str(out, ")\n");
 }
 
 void annotate_head(FILE *out, const struct annotate *annotate, const struct names *names,

@@ -154,12 +154,12 @@ static void put_gaps(FILE *out, const struct profile_event *event, const char *n
 		}
 		fputs("; sample less often (-F, -c)\n", out);
 	}
-	if (event->running_ns && (double)event->running_ns < 0.995 * (double)event->enabled_ns) {
+	if (profile_event_counter_time(event) < 1) {
 		put(out, name);
 		fprintf(out,
 			": on a counter for %.0f%% of the time, for others used it; "
 			"its counts are scaled up\n",
-			100 * figure_share(event->running_ns, event->enabled_ns));
+			100 * profile_event_counter_time(event));
 	}
 	if (extra >= GAPS_SAID) {
 		put(out, name);

@@ -52,13 +52,13 @@ static struct estimate spread(double value, double relative)
 {
 	double factor = exp(Z * sqrt(relative));
 
-	return (struct estimate){value, value / factor, value * factor, true};
+	return (struct estimate){value, value / factor, value * factor, .known = true};
 }
 
 struct estimate estimate_count(const struct estimate_sum *sum)
 {
 	if (sum->sum <= 0)
-		return (struct estimate){0, 0, NONE * mean_weight(sum), true};
+		return (struct estimate){0, 0, NONE * mean_weight(sum), .known = true};
 	return spread(sum->sum, variance(sum) / (sum->sum * sum->sum));
 }
 
@@ -74,7 +74,7 @@ struct estimate estimate_ratio(const struct estimate_sum *above, const struct es
 				      variance(below) / (below->sum * below->sum));
 	/* None was hit: at most what three hits would be, over the least that is below. */
 	out = estimate_count(below);
-	return (struct estimate){0, 0, NONE * mean_weight(above) / out.low, true};
+	return (struct estimate){0, 0, NONE * mean_weight(above) / out.low, .known = true};
 }
 
 /* Squares that cancel out may leave a little less than nothing. */
@@ -87,19 +87,22 @@ static struct estimate around(double value, double deviation, uint64_t samples)
 {
 	double half = estimate_t(samples - 1) * deviation;
 
-	return (struct estimate){value, positive(value - half), value + half, true};
+	return (struct estimate){value, positive(value - half), value + half, .known = true};
 }
 
 struct estimate estimate_joint(const struct estimate_sum *above, const struct estimate_sum *below,
 			       double product)
 {
 	double n = (double)below->samples, ratio, residual;
+	struct estimate out;
 
 	if (below->sum <= 0 || below->samples < 2)
 		return unknown();
 	ratio = above->sum / below->sum;
 	residual = above->square - 2 * ratio * product + ratio * ratio * below->square;
-	return around(ratio, sqrt(positive(residual) * n / (n - 1)) / below->sum, below->samples);
+	out = around(ratio, sqrt(positive(residual) * n / (n - 1)) / below->sum, below->samples);
+	out.few = below->samples < ESTIMATE_LEAST;
+	return out;
 }
 
 struct estimate estimate_part(const struct estimate_sum *part, const struct estimate_sum *row)

@@ -161,7 +161,7 @@ bool metric_plan(struct metric_plan *plan, const struct metric *metric,
 
 bool metric_is_sure(const struct metric *metric, const struct estimate *figure)
 {
-	if (!figure->known || !isfinite(figure->high))
+	if (!figure->known || figure->few || !isfinite(figure->high))
 		return false;
 	return figure->high <= SURE_FACTOR * figure->low ||
 	       figure->high - figure->low <= 2 * metric->tolerance;

@@ -90,6 +90,14 @@ static inline bool profile_event_counted(const struct profile_event *event, uint
 	return event->group && event->group - 1 != index;
 }
 
+/* The part of its time that the event was on a counter: less than 1 where others used it, too. */
+static inline double profile_event_counter_time(const struct profile_event *event)
+{
+	return event->running_ns && (double)event->running_ns < 0.995 * (double)event->enabled_ns
+		       ? (double)event->running_ns / (double)event->enabled_ns
+		       : 1;
+}
+
 /* One cell: this thread, in this stack, sampled by this event. */
 struct profile_cell {
 	uint32_t thread, stack, event;

@@ -37,6 +37,9 @@ struct counted {
 	int64_t left[COUNTED_EVENTS];	  /* until the next sample */
 	struct recording_read read;
 	double truth[COUNTED_LINES][COUNTED_EVENTS];
+	/* Events that share one counter: each has it for `turn` ns, then the next; 0: they do not.
+	 * What each counted, and for how long. */
+	uint64_t turn, counted[COUNTED_EVENTS], enabled[COUNTED_EVENTS], running[COUNTED_EVENTS];
 	uint64_t random;
 };
 
@@ -118,11 +121,18 @@ static inline void counted_sample(struct counted *c, int event, unsigned int lin
 		recording_sample(&c->r, event, c->periods[event], &stub, 1);
 }
 
+static inline bool counted_has_turn(const struct counted *c, int event, uint64_t ns)
+{
+	return !c->turn || event == COUNTED_CYCLES ||
+	       (ns / c->turn % 2 == 0) == (event == COUNTED_INSTRUCTIONS);
+}
+
 /* The line runs and counts; samples come where counters overflow. A nanosecond has 3 cycles. */
 static inline void counted_step(struct counted *c, unsigned int line, bool kernel, uint64_t cycles,
 				uint64_t instructions, uint64_t misses)
 {
 	const uint64_t counts[COUNTED_EVENTS] = {cycles, instructions, 0, misses};
+	uint64_t start = c->r.time;
 
 	c->r.time += cycles / 3;
 	c->read.enabled += cycles / 3;
@@ -132,8 +142,11 @@ static inline void counted_step(struct counted *c, unsigned int line, bool kerne
 	c->read.values[2].value += misses;
 	for (int e = 0; e < COUNTED_EVENTS; e++) {
 		c->truth[line][e] += (double)counts[e];
-		if (e == COUNTED_FRAMES || !c->periods[e])
+		c->enabled[e] += cycles / 3;
+		if (e == COUNTED_FRAMES || !c->periods[e] || !counted_has_turn(c, e, start))
 			continue;
+		c->running[e] += cycles / 3;
+		c->counted[e] += counts[e];
 		for (c->left[e] -= (int64_t)counts[e]; c->left[e] <= 0;
 		     c->left[e] += (int64_t)c->periods[e])
 			counted_sample(c, e, line, kernel);

@@ -191,24 +191,29 @@ static void time_goes_with_any(void **state)
 static void sure_within_a_factor_of_two(void **state)
 {
 	const struct metric *ipc = metric_find("ipc", 3);
-	struct estimate e = {1, 0.72, 1.43, true};
+	struct estimate e = {1, 0.72, 1.43, .known = true};
 
 	assert_true(metric_is_sure(ipc, &e));
 	e.high = 1.45;
 	assert_false(metric_is_sure(ipc, &e));
-	e = (struct estimate){0.02, 0, 0.1, true}; /* within the tolerance of 0.05 */
+	e = (struct estimate){0.02, 0, 0.1, .known = true}; /* within the tolerance of 0.05 */
 	assert_true(metric_is_sure(ipc, &e));
 	e.high = 0.11;
 	assert_false(metric_is_sure(ipc, &e));
-	e = (struct estimate){1, 1, INFINITY, true};
+	e = (struct estimate){1, 1, INFINITY, .known = true};
 	assert_false(metric_is_sure(ipc, &e));
-	e = (struct estimate){1, 1, 1, false};
+	e = (struct estimate){1, 1, 1, .known = false};
+	assert_false(metric_is_sure(ipc, &e));
+	/* Known by too few pairs. */
+	e = (struct estimate){1, 0.9, 1.1, .known = true};
+	assert_true(metric_is_sure(ipc, &e));
+	e.few = true;
 	assert_false(metric_is_sure(ipc, &e));
 }
 
 static void texts(void **state)
 {
-	const struct estimate e = {0.412, 0.36, 0.44, true};
+	const struct estimate e = {0.412, 0.36, 0.44, .known = true};
 	struct strbuf out = {0};
 
 	metric_text(metric_find("ipc", 3), 0.412, &out);

@@ -3,6 +3,7 @@
 #include "cmd/match.h"
 
 #include "base/log.h"
+#include "output/details.h"
 #include "output/output.h"
 
 #include <stdlib.h>
@@ -14,6 +15,7 @@
 static struct {
 	char *metrics;
 	int json, csv, stdio, memory;
+	int bytecode, callers, callees;
 } given;
 
 const struct poptOption annotate_options[] = {
@@ -21,6 +23,12 @@ const struct poptOption annotate_options[] = {
 	 "all|none|KEY[,KEY...]"},
 	{"memory", '\0', POPT_ARG_NONE, &given.memory, 0,
 	 "what the lines made resident (page faults), and how long their accesses took", NULL},
+	{"bytecode", '\0', POPT_ARG_NONE, &given.bytecode, 0,
+	 "below each line its instructions, with what each cost", NULL},
+	{"callers", '\0', POPT_ARG_NONE, &given.callers, 0,
+	 "below each line the lines from which it was reached", NULL},
+	{"callees", '\0', POPT_ARG_NONE, &given.callees, 0, "below each line all that it called",
+	 NULL},
 	{"json", '\0', POPT_ARG_NONE, &given.json, 0,
 	 "write JSON: the functions that match, and their lines", NULL},
 	{"csv", '\0', POPT_ARG_NONE, &given.csv, 0,
@@ -31,6 +39,12 @@ const struct poptOption annotate_options[] = {
 	{NULL, '\0', POPT_ARG_INCLUDE_TABLE, (void *)view_options, 0, NULL, NULL},
 	POPT_TABLEEND,
 };
+
+static unsigned int wanted_details(void)
+{
+	return (given.bytecode ? DETAIL_BYTECODE : 0) | (given.callers ? DETAIL_CALLERS : 0) |
+	       (given.callees ? DETAIL_CALLEES : 0);
+}
 
 struct annotation {
 	struct opened opened;
@@ -174,6 +188,7 @@ static int show_one(struct annotation *a, uint32_t function, struct err *err)
 		.function = function,
 		.event = a->opened.event,
 		.reduced = view_given.reduced,
+		.details = wanted_details(),
 		.quiet = view_given.quiet,
 		.width = view_width(),
 		.metrics = &a->metrics,
@@ -187,6 +202,27 @@ static int show_one(struct annotation *a, uint32_t function, struct err *err)
 	if (profile_function(a->opened.profile, function)->kind == FRAME_PYTHON)
 		return output_annotate_python(stdout, &annotate, err);
 	return output_annotate_native(stdout, &annotate, err);
+}
+
+static int show_json(struct annotation *a, struct err *err)
+{
+	struct details *details = calloc(a->matches.count + 1, sizeof(*details));
+	struct report report = report_of(a);
+	int rc = 0;
+
+	if (!details)
+		return err_nomem(err);
+	report.details = details;
+	for (size_t i = 0; i < a->matches.count && wanted_details() && !rc; i++)
+		rc = details_open(&details[report.detail_count++], a->opened.profile,
+				  &a->opened.filter, a->matches.functions[i], a->opened.event,
+				  wanted_details(), err);
+	if (!rc)
+		rc = output_json(stdout, &report, err);
+	for (size_t i = 0; i < report.detail_count; i++)
+		details_close(&details[i]);
+	free(details);
+	return rc;
 }
 
 static int show(struct annotation *a, struct err *err)
@@ -217,11 +253,8 @@ static int show(struct annotation *a, struct err *err)
 		return function == UINT32_MAX ? list_matches(a, err)
 					      : show_memory(a, function, err);
 	}
-	if (given.json) {
-		struct report report = report_of(a);
-
-		return output_json(stdout, &report, err);
-	}
+	if (given.json)
+		return show_json(a, err);
 	if (given.csv) {
 		struct report report = report_of(a);
 
@@ -249,6 +282,9 @@ int cmd_annotate(int argc, const char **argv)
 		return status;
 	if (given.json && given.csv)
 		status = command_usage(command, "--json and --csv exclude each other");
+	else if (wanted_details() && (given.memory || given.csv))
+		status = command_usage(command, "--bytecode, --callers and --callees are neither "
+						"in CSV nor with --memory");
 	else if (given.memory && given.csv)
 		status = command_usage(command, "--memory writes text or JSON, not CSV");
 	else if (poptPeekArg(context)) {

@@ -1,5 +1,6 @@
 #include "output/annotate.h"
 
+#include "output/details.h"
 #include "output/extent.h"
 #include "output/summary.h"
 
@@ -28,8 +29,7 @@ struct body {
 	struct names *names;
 	const struct source *source; /* NULL: not in the recording */
 	struct view *lines;
-	struct view_callee *callees;
-	size_t callee_count;
+	struct details details;
 	uint32_t first, last; /* of the function; 0 where the text is missing or is a module */
 };
 
@@ -57,16 +57,17 @@ static double share(const struct body *body, const struct view_count *counts)
 	return figure_share(counts[event].total, body->lines->period_total[event]);
 }
 
+/* The most important of what the line calls, on one line. */
 static void add_callees(struct body *body, struct table *table, uint32_t line)
 {
 	struct strbuf *note = NULL;
 	unsigned int shown = 0;
-	size_t start = 0;
+	size_t start = 0, count;
+	const struct view_call *callee = details_line(body->details.callees,
+						      body->details.callee_count, line, &count);
 
-	for (size_t i = 0; i < body->callee_count && shown < CALLEES_MAX; i++) {
-		const struct view_callee *callee = &body->callees[i];
-
-		if (callee->line != line || share(body, callee->counts) < CALLEES_SHOWN)
+	for (; count-- && shown < CALLEES_MAX; callee++) {
+		if (share(body, callee->counts) < CALLEES_SHOWN)
 			continue;
 		if (!note) {
 			note = table_note(table);
@@ -82,6 +83,51 @@ static void add_callees(struct body *body, struct table *table, uint32_t line)
 		strbuf_char(note, ' ');
 		figure_share_text(share(body, callee->counts), note);
 	}
+}
+
+/* All that calls the line, or that it calls, one to a line. */
+static void add_calls(struct body *body, struct table *table, const char *what,
+		      const struct view_call *calls, size_t count, uint32_t line)
+{
+	for (calls = details_line(calls, count, line, &count); count--; calls++) {
+		struct strbuf *note = table_note(table);
+
+		strbuf_printf(note, "%s ", what);
+		details_add_call(body->annotate->profile, body->names, calls, note);
+		strbuf_str(note, "  ");
+		figure_share_text(share(body, calls->counts), note);
+	}
+}
+
+static void add_instructions(struct body *body, const struct layout *layout, struct table *table,
+			     uint32_t line)
+{
+	const struct view_bytecode *bytecode = body->details.bytecode;
+	size_t count;
+	const struct view_instruction *row = view_bytecode_line(bytecode, line, &count);
+
+	for (; count--; row++) {
+		layout_cells(layout, table, row->counts, body->lines->period_total);
+		table_cell(table);
+		details_add_instruction(body->annotate->profile, bytecode, row, table_cell(table));
+	}
+}
+
+static void add_details(struct body *body, const struct layout *layout, struct table *table,
+			uint32_t line, bool hot)
+{
+	const struct details *details = &body->details;
+	unsigned int wanted = body->annotate->details;
+
+	if (wanted & DETAIL_CALLERS)
+		add_calls(body, table, "called from", details->callers, details->caller_count,
+			  line);
+	if (wanted & DETAIL_CALLEES)
+		add_calls(body, table, "calls", details->callees, details->callee_count, line);
+	else if (hot)
+		add_callees(body, table, line);
+	if (wanted & DETAIL_BYTECODE)
+		add_instructions(body, layout, table, line);
 }
 
 static void add_line(struct body *body, const struct layout *layout, struct table *table,
@@ -102,8 +148,8 @@ static void add_line(struct body *body, const struct layout *layout, struct tabl
 	text = body->source && line ? source_line(body->source, line, &len) : NULL;
 	if (text)
 		names_add_source(cell, text, len);
-	if (row && share(body, row->counts) >= CALLEES_FROM)
-		add_callees(body, table, line);
+	if (row)
+		add_details(body, layout, table, line, share(body, row->counts) >= CALLEES_FROM);
 }
 
 static void add_gap(const struct layout *layout, struct table *table)
@@ -186,6 +232,8 @@ static void put_head(FILE *out, const struct body *body)
 		fputs("The source text is not in the recording.\n", out);
 	else if (source_changed(body->source) > 0)
 		fputs("The file has changed since; this is the text that was recorded.\n", out);
+	if (annotate->details & DETAIL_BYTECODE && body->details.bytecode->partial)
+		fputs("Of some samples the bytecode is not in the recording.\n", out);
 	fputc('\n', out);
 }
 
@@ -232,8 +280,8 @@ int output_annotate_python(FILE *out, const struct annotate *annotate, struct er
 		rc = view_lines(&body.lines, profile, annotate->filter, annotate->function,
 				annotate->event, err);
 	if (!rc)
-		rc = view_callees(&body.callees, &body.callee_count, profile, annotate->filter,
-				  annotate->function, annotate->event, err);
+		rc = details_open(&body.details, profile, annotate->filter, annotate->function,
+				  annotate->event, annotate->details | DETAIL_CALLEES, err);
 	if (!rc) {
 		body.source = profile_source(profile, function->file);
 		if (body.source && function->line &&
@@ -250,7 +298,7 @@ int output_annotate_python(FILE *out, const struct annotate *annotate, struct er
 		summary_metrics(out, annotate->metrics);
 		summary_losses(out, profile, true);
 	}
-	view_callees_free(body.callees, body.callee_count);
+	details_close(&body.details);
 	view_free(body.lines);
 	names_free(body.names);
 	return rc;

@@ -2,6 +2,7 @@
 
 #include "base/json_value.h"
 #include "base/text.h"
+#include "output/details.h"
 #include "output/memory.h"
 #include "profile/origin.h"
 
@@ -45,13 +46,13 @@ static void set_named(json_t *object, int *rc, const char *key, json_t *value)
 }
 
 static json_t *figures_value(const struct report *report, const struct names *names,
-			     const struct view_row *row)
+			     const struct view_count *counts)
 {
 	json_t *events = json_object();
 	int rc = 0;
 
 	for (uint32_t e = 0; e < report->view->events; e++) {
-		const struct view_count *count = &row->counts[e];
+		const struct view_count *count = &counts[e];
 		json_t *event;
 
 		if (!rows_event_shown(report, e) || (!count->total_samples && !count->total))
@@ -205,9 +206,116 @@ static int put_function(FILE *out, const struct report *report, const struct nam
 	set(object, &failed, "kind", json_string(frame_kind_name(f->kind)));
 	set(object, &failed, "origin",
 	    json_string(code_origin_name(code_origin(profile, row->function))));
-	set(object, &failed, "events", figures_value(report, names, row));
+	set(object, &failed, "events", figures_value(report, names, row->counts));
 	set_metrics(object, &failed, report, report->view, row);
 	return put_object(out, object, failed, first, err);
+}
+
+/* A call is in no line of its own: it has no self time. */
+static json_t *call_value(const struct report *report, const struct names *names,
+			  const struct view_call *call, uint32_t line)
+{
+	json_t *object = json_object(), *events = json_object();
+	const struct profile *profile = report->profile;
+	const struct profile_function *f;
+	int failed = 0;
+
+	if (call->function != UINT32_MAX) {
+		f = profile_function(profile, call->function);
+		set(object, &failed, "function",
+		    json_of_text(profile_text(profile, f->qualname ? f->qualname : f->name)));
+		set(object, &failed, "file", json_of_text(profile_text(profile, f->file)));
+		set(object, &failed, "line", json_integer(line ? line : f->line));
+		set(object, &failed, "kind", json_string(frame_kind_name(f->kind)));
+	}
+	for (uint32_t e = 0; e < report->view->events; e++) {
+		const struct view_count *count = &call->counts[e];
+		json_t *event;
+
+		if (!rows_event_shown(report, e) || (!count->total_samples && !count->total))
+			continue;
+		event = json_object();
+		set(event, &failed, "total",
+		    json_real(figure_share(count->total, report->view->period_total[e])));
+		set(event, &failed, "total_samples", count_value(count->total_samples));
+		set_named(events, &failed, names_event(names, e), event);
+	}
+	set(object, &failed, "events", events);
+	if (failed) {
+		json_decref(object);
+		return NULL;
+	}
+	return object;
+}
+
+static json_t *calls_value(const struct report *report, const struct names *names,
+			   const struct view_call *calls, size_t count, uint32_t line)
+{
+	json_t *array = json_array();
+
+	for (calls = details_line(calls, count, line, &count); count--; calls++)
+		if (json_array_append_new(array,
+					  call_value(report, names, calls, calls->other_line))) {
+			json_decref(array);
+			return NULL;
+		}
+	return array;
+}
+
+static json_t *instruction_value(const struct report *report, const struct names *names,
+				 const struct view_bytecode *bytecode,
+				 const struct view_instruction *row)
+{
+	json_t *object = json_object();
+	struct strbuf argument = {0};
+	int failed = 0;
+
+	view_instruction_argument(report->profile, bytecode, row, &argument);
+	set(object, &failed, "offset", json_integer(row->as.offset));
+	set(object, &failed, "opcode",
+	    row->as.name ? json_string(row->as.name) : json_integer(row->as.opcode));
+	if (row->as.arg_kind != PY_ARG_NONE) {
+		set(object, &failed, "arg", json_integer(row->as.arg));
+		set(object, &failed, "argument", json_of_text(strbuf_text(&argument)));
+	}
+	if (bytecode->variant_count > 1)
+		set(object, &failed, "variant", json_integer(row->variant));
+	if (row->counts)
+		set(object, &failed, "events", figures_value(report, names, row->counts));
+	strbuf_fini(&argument);
+	if (failed) {
+		json_decref(object);
+		return NULL;
+	}
+	return object;
+}
+
+static json_t *bytecode_value(const struct report *report, const struct names *names,
+			      const struct view_bytecode *bytecode, uint32_t line)
+{
+	json_t *array = json_array();
+	size_t count;
+	const struct view_instruction *row = view_bytecode_line(bytecode, line, &count);
+
+	for (; count--; row++)
+		if (json_array_append_new(array, instruction_value(report, names, bytecode, row))) {
+			json_decref(array);
+			return NULL;
+		}
+	return array;
+}
+
+static void set_details(json_t *object, int *rc, const struct report *report,
+			const struct names *names, const struct details *details, uint32_t line)
+{
+	if (details->callers)
+		set(object, rc, "callers",
+		    calls_value(report, names, details->callers, details->caller_count, line));
+	if (details->callees)
+		set(object, rc, "callees",
+		    calls_value(report, names, details->callees, details->callee_count, line));
+	if (details->bytecode)
+		set(object, rc, "bytecode", bytecode_value(report, names, details->bytecode, line));
 }
 
 static int put_line(FILE *out, const struct report *report, const struct names *names,
@@ -222,8 +330,11 @@ static int put_line(FILE *out, const struct report *report, const struct names *
 	set(object, &failed, "line", json_integer(row->line));
 	set(object, &failed, "function",
 	    json_of_text(profile_text(profile, f->qualname ? f->qualname : f->name)));
-	set(object, &failed, "events", figures_value(report, names, row));
+	set(object, &failed, "events", figures_value(report, names, row->counts));
 	set_metrics(object, &failed, report, report->lines, row);
+	for (size_t i = 0; i < report->detail_count; i++)
+		if (report->details[i].function == row->function)
+			set_details(object, &failed, report, names, &report->details[i], row->line);
 	return put_object(out, object, failed, first, err);
 }
 
@@ -241,7 +352,7 @@ static int put_group(FILE *out, const struct report *report, const struct names 
 		    json_of_text(strbuf_text(&text)));
 		strbuf_fini(&text);
 	}
-	set(object, &failed, "events", figures_value(report, names, row));
+	set(object, &failed, "events", figures_value(report, names, row->counts));
 	set_metrics(object, &failed, report, report->view, row);
 	return put_object(out, object, failed, first, err);
 }

@@ -31,7 +31,9 @@ struct report {
 	const struct view *view;	  /* of functions, or the one inside `groups` */
 	const struct view_groups *groups; /* NULL: rows are functions */
 	const struct view *lines;	  /* for JSON; may be NULL */
-	const uint32_t *only;		  /* restricts rows to these functions; NULL: all */
+	const struct details *details;	  /* for JSON: of some functions' lines; may be NULL */
+	size_t detail_count;
+	const uint32_t *only; /* restricts rows to these functions; NULL: all */
 	size_t only_count;
 	uint32_t event;	      /* that ranks the rows */
 	double percent_limit; /* rows below this share (of 100) of every event are left out */
@@ -57,7 +59,8 @@ struct annotate {
 	const struct view *functions; /* all of them: for the head line */
 	const struct view_filter *filter;
 	uint32_t function, event;
-	bool reduced; /* only lines that matter: see REDUCED_PERCENT */
+	bool reduced;	      /* only lines that matter: see REDUCED_PERCENT */
+	unsigned int details; /* DETAIL_* below the lines: details.h */
 	bool quiet;
 	int width;
 	struct metric_columns *metrics; /* NULL: none */

@@ -237,6 +237,13 @@ enum frame_kind profile_stack_kind(const struct profile *profile, uint32_t stack
 const struct profile_pair *profile_pair(const struct profile *profile, size_t pair);
 const struct profile_product *profile_product(const struct profile *profile, size_t product);
 
+/* The code object that a Python frame ran, by its number; -1 where the frame has none, or its
+ * instruction is not known. */
+int profile_frame_code(const struct profile *profile, uint32_t frame);
+struct py_code;
+const struct py_code *profile_code(const struct profile *profile, int code);
+uint32_t profile_code_line(const struct profile *profile, int code, uint32_t offset);
+
 /* The recorded text of a Python source file; see perfmap/source.h. */
 struct source;
 const struct source *profile_source(const struct profile *profile, uint32_t file);

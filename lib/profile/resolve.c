@@ -284,6 +284,27 @@ int profile_resolve(struct profile *profile, bool no_symbols, struct err *err)
 	return rc;
 }
 
+int profile_frame_code(const struct profile *profile, uint32_t frame)
+{
+	const struct frame_item *item = profile_frame_item(profile, frame);
+	const struct code_key *key;
+
+	if (item->key.origin != ORIGIN_CODE || item->key.addr & PY_FRAME_NO_INSTR)
+		return -1;
+	key = keyed_at(&profile->codes_seen, item->key.owner);
+	return py_codes_find(profile->codes, key->lineage, key->code, key->fingerprint);
+}
+
+const struct py_code *profile_code(const struct profile *profile, int code)
+{
+	return py_codes_get(profile->codes, code);
+}
+
+uint32_t profile_code_line(const struct profile *profile, int code, uint32_t offset)
+{
+	return py_codes_line(profile->codes, code, offset);
+}
+
 bool profile_native_line(struct profile *profile, uint32_t frame, const char **file, uint32_t *line)
 {
 	struct frame_item *item = profile_frame_item(profile, frame);

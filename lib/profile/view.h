@@ -44,13 +44,6 @@ struct view_row {
 	const struct view_product *products; /* one per pair of the profile */
 };
 
-/* Where native functions called directly from a Python line spent time. */
-struct view_callee {
-	uint32_t line;		   /* of the Python function */
-	uint32_t function;	   /* native, kernel or Python function called from there */
-	struct view_count *counts; /* total only */
-};
-
 struct view {
 	struct view_row
 		*rows; /* sorted by `sort_event`: self, or total, descending; ties by name */
@@ -93,11 +86,5 @@ struct view_address {
 int view_addresses(struct view_address **rows, size_t *count, const struct profile *profile,
 		   const struct view_filter *filter, uint32_t function, struct err *err);
 void view_addresses_free(struct view_address *rows, size_t count);
-
-/* What the lines of one Python function called: rows by line, then total of `sort_event`. */
-int view_callees(struct view_callee **rows, size_t *count, const struct profile *profile,
-		 const struct view_filter *filter, uint32_t function, uint32_t sort_event,
-		 struct err *err);
-void view_callees_free(struct view_callee *rows, size_t count);
 
 #endif

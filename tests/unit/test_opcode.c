@@ -72,6 +72,14 @@ static void name_arguments(const struct oracle *o, const struct py_instruction *
 	uint32_t numbers[2];
 	unsigned int count = py_instruction_names(o->minor, instruction, &list, numbers);
 
+	const char *operator= py_instruction_operator(o->minor, instruction);
+
+	if (operator) {
+		snprintf(text, size, "%s", operator);
+		for (char *blank = text; (blank = strchr(blank, ' '));)
+			*blank = '_';
+		return;
+	}
 	for (unsigned int i = 0; i < count; i++)
 		assert_true(numbers[i] < NAMES_MAX && all_names[list][numbers[i]]);
 	snprintf(text, size, count == 2 ? "%s,%s" : "%s", count ? all_names[list][numbers[0]] : "-",
@@ -160,14 +168,14 @@ static void test_live(void **state)
 		if (pythons.minor[i] < 6 || pythons.minor[i] >= (int)py_opcode_tables_count)
 			continue;
 		snprintf(command, sizeof(command),
-			 "'%s' -W ignore tests/data/make-bytecode --stdlib 500", pythons.path[i]);
+			 "'%s' -W ignore tests/data/make-bytecode --stdlib 150", pythons.path[i]);
 		f = popen(command, "r");
 		assert_non_null(f);
 		check_stream(f, &o);
 		assert_int_equal(pclose(f), 0);
 		print_message("CPython %s: %zu code objects, %zu instructions agree\n", o.version,
 			      o.codes, o.instructions);
-		assert_int_equal(o.codes, 500);
+		assert_int_equal(o.codes, 150);
 	}
 	live_pythons_free(&pythons);
 }

@@ -1,4 +1,6 @@
 #include "perfmap/perfmap.h"
+#include "profile/bytecode.h"
+#include "profile/calls.h"
 #include "profile/view.h"
 #include "tests/unit/recording.h"
 
@@ -281,7 +283,7 @@ static void callees_of_lines(void **state)
 		{11, "b", 87, 9}, /* once per sample, although it is called twice */
 		{12, "a", 200, 2},
 	};
-	struct view_callee *rows;
+	struct view_call *rows;
 	size_t count;
 
 	assert_int_equal(
@@ -294,7 +296,51 @@ static void callees_of_lines(void **state)
 		assert_int_equal(rows[i].counts[EVENT_CYCLES].total, wanted[i].total);
 		assert_int_equal(rows[i].counts[EVENT_CYCLES].total_samples, wanted[i].samples);
 	}
-	view_callees_free(rows, count);
+	view_calls_free(rows);
+}
+
+static void callers_of_lines(void **state)
+{
+	static const struct {
+		uint32_t line, from;
+		const char *name;
+		uint64_t total, samples;
+	} wanted[] = {
+		{21, 0, NULL, 4, 4},
+		{22, 11, "a", 87, 9}, /* once per sample, although it is reached twice */
+	};
+	struct view_call *rows;
+	size_t count;
+
+	assert_int_equal(
+		view_callers(&rows, &count, profile, NULL, function_named("b"), EVENT_CYCLES, NULL),
+		0);
+	assert_int_equal(count, 2);
+	for (size_t i = 0; i < count; i++) {
+		assert_int_equal(rows[i].line, wanted[i].line);
+		assert_int_equal(rows[i].other_line, wanted[i].from);
+		if (wanted[i].name)
+			assert_string_equal(name_of(rows[i].function), wanted[i].name);
+		else
+			assert_int_equal(rows[i].function, UINT32_MAX);
+		assert_int_equal(rows[i].counts[EVENT_CYCLES].total, wanted[i].total);
+		assert_int_equal(rows[i].counts[EVENT_CYCLES].total_samples, wanted[i].samples);
+	}
+	view_calls_free(rows);
+}
+
+/* No code object here has any: that is told, and nothing is shown. */
+static void no_bytecode(void **state)
+{
+	struct view_bytecode *bytecode;
+	size_t count;
+
+	assert_int_equal(view_bytecode(&bytecode, profile, NULL, function_named("a"), NULL), 0);
+	assert_true(bytecode->partial);
+	assert_int_equal(bytecode->count, 0);
+	view_bytecode_line(bytecode, 11, &count);
+	assert_int_equal(count, 0);
+	view_bytecode_free(bytecode);
 }
 
 /* Totals against the plain definition: walk every cell's stack and count each function once. */
@@ -329,6 +375,8 @@ int main(void)
 		cmocka_unit_test(filters),
 		cmocka_unit_test(addresses_of_a_native_function),
 		cmocka_unit_test(callees_of_lines),
+		cmocka_unit_test(callers_of_lines),
+		cmocka_unit_test(no_bytecode),
 		cmocka_unit_test(totals_match_the_definition),
 	};
 

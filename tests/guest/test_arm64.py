@@ -91,6 +91,8 @@ def counting():
 pyperf stat -q --json -o /out/one.json -e cycles,instructions,instructions:u -- shares 10000 || exit
 pyperf stat -q --json -o /out/two.json -e cycles,instructions,instructions:u -- shares 10000 || exit
 perf stat -x, -o /out/perf.csv -e instructions:u shares 10000 || exit
+pyperf record -q -e cycles,instructions:u -F 499 --python=off --no-metrics -o /out/r.data -- shares 10000 || exit
+pyperf {JSON} -i /out/r.data >/out/r.json || exit
 pyperf stat -q --json -o /out/many.json -e instructions:u,{many} -- shares 100000 || exit
 pyperf stat -q --json -o /out/default.json -- shares 10000 || exit
 pyperf stat -q --json --by-function -o /out/by.json -e cycles,instructions -- python3 shares.py 1500 || exit
@@ -106,6 +108,8 @@ pyperf list --json hardware >/out/list.json || exit
     check(perf and float(perf[0][0]) > 10000 * 4000 * 3, "perf counts", perf)
     for other, what in ((two["instructions:u"]["value"], "the second run"), (float(perf[0][0]), "perf")):
         check(abs(user - other) <= 0.0005 * user, "instructions:u:", user, what, other)
+    recorded = event(boot.report("r.json"), "instructions:u")["estimated_total"]
+    check(abs(recorded / user - 1) < 0.02, "instructions:u of the recording:", recorded, "counted:", user)
     ipc = one["instructions"]["value"] / one["cycles"]["value"]
     check(abs(ipc / IPC - 1) < 0.01, "IPC is", ipc)
     report = boot.report("many.json")
@@ -128,6 +132,57 @@ pyperf list --json hardware >/out/list.json || exit
     listed = {e["name"]: e["status"] for e in boot.report("list.json")["events"]}
     check(listed["cycles"] == "counts" and listed["instructions"] == "counts", listed)
     return f"{user:.0f} instructions, perf {perf[0][0]}; multiplexed {[round(c['value'] / exact, 3) for c in copies]}"
+
+
+def multiplexing():
+    """More events than counters, each sampled on its own: the counts of all, and of Python lines, are those that a
+    counter of its own would give, and it is said that they are scaled."""
+    copies = 9
+    many = ",".join(["r08:u"] * copies)
+    boot = Boot(ARCH, f"""
+pyperf stat -q --json -o /out/exact.json -e r08:u -- shares 100000 || exit
+pyperf record -q -e {many} -c 10000000 --python=off --no-metrics -o /out/c.data -- shares 100000 || exit
+pyperf {JSON} -i /out/c.data >/out/c.json || exit
+pyperf stat -q --json -o /out/py-exact.json -e r08:u -- python3 shares.py 2000 || exit
+pyperf record -q -e cycles,{many} -F 499 --no-metrics -o /out/py.data -- python3 shares.py 2000 || exit
+pyperf {JSON} -i /out/py.data >/out/py.json || exit
+pyperf report -i /out/c.data || exit
+pyperf annotate -i /out/py.data work || exit
+""", GUEST_ICOUNT=ICOUNT)
+    told = []
+    for name, exact in (("c", "exact"), ("py", "py-exact")):
+        report, truth = boot.report(f"{name}.json"), stat(boot, f"{exact}.json")["r08:u"]["value"]
+        events = [e for e in report["events"] if e["name"].startswith("r08:u")]
+        check(len(events) == copies, report["events"])
+        for e in events:
+            check(e["running_ns"] < 0.9 * e["enabled_ns"], "it had a counter of its own:", e)
+            check(abs(e["estimated_total"] / truth - 1) < 0.1, name, e, "truth:", truth)
+            three, one = shares(report, e["name"], "three", "one", kind="native" if name == "c" else "python",
+                                what="self" if name == "c" else "total")
+            check(guest.within(three, three + one, 0.75, 0.999), name, e["name"], three, one)
+        told.append(" ".join(f"{e['estimated_total'] / truth:.2f}" for e in events))
+    check(boot.text.count("its counts are scaled up") == copies, boot.text)
+    check(boot.text.count("of the time, scaled up)") > copies, boot.text)
+    return "of the truth: " + "; ".join(told)
+
+
+def taken():
+    """Another user's pinned events have all counters: that is said, and what can be counted is."""
+    held = ",".join(["cycles:D"] + ["r08:D"] * 8)
+    boot = Boot(ARCH, f"""
+perf stat -a -e {held} sleep 1000 >/dev/null 2>&1 & held=$!
+sleep 0.5
+pyperf record -e cycles,instructions -o /out/p.data -- shares 10000 || exit
+pyperf {JSON} -i /out/p.data >/out/p.json || exit
+echo == alone
+pyperf record -e instructions -o /out/none.data -- shares 10 && exit 9
+kill $held
+""", GUEST_ICOUNT=ICOUNT)
+    report = boot.report("p.json")
+    check([e["name"] for e in report["events"]] == ["cpu-clock"] and report["samples"]["total"] > 10, report["events"])
+    for part, name in zip(boot.text.split("== alone"), ("cycles: another user has its counter", "cannot count instructions: another user")):
+        check(name in part, part)
+    check("left out, since another user has its counter for itself: instructions" in boot.text, boot.text)
 
 
 def throttling():
@@ -230,5 +285,5 @@ exit 0
 
 
 guest.run_all(
-    ARCH, [hardware, groups, counting, throttling, attach, no_counters, no_instructions, ordinary_user]
+    ARCH, [hardware, groups, counting, multiplexing, taken, throttling, attach, no_counters, no_instructions, ordinary_user]
 )

@@ -92,19 +92,20 @@ ifeq ($(HAVE_BPF),1)
 $(LIB_OBJ): | $(BPF_SRC:%.bpf.c=$(B)/%.skel.h)
 endif
 
-# The code for pprof's messages, from its own description of them.
+# The code for the messages of pprof and OTLP, from their own descriptions.
 PROTOC_C ?= protoc-c
-PPROF := lib/output/vendor/pprof
-$(B)/pprof/profile.pb-c.c: $(PPROF)/profile.proto $(B)/features.mk
+PROTO_SRC := $(sort $(wildcard lib/output/vendor/*/*.proto))
+PROTO_C := $(PROTO_SRC:lib/output/vendor/%.proto=$(B)/%.pb-c.c)
+$(PROTO_C): $(B)/%.pb-c.c: lib/output/vendor/%.proto $(B)/features.mk
 	@mkdir -p $(@D)
 	$(call say,GEN )
-	$(Q)$(PROTOC_C) --proto_path=$(PPROF) --c_out=$(@D) $(PPROF)/profile.proto
-$(B)/pprof/%.o: $(B)/pprof/%.c
+	$(Q)$(PROTOC_C) --proto_path=$(<D) --c_out=$(@D) $<
+$(PROTO_C:.c=.o): %.o: %.c
 	$(call say,CC  )
 	$(Q)$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) -c -o $@ $<
 ifeq ($(HAVE_PROTOBUF),1)
-$(LIB_OBJ): | $(B)/pprof/profile.pb-c.c
-$(B)/libpyperf.a: $(B)/pprof/profile.pb-c.o
+$(LIB_OBJ): | $(PROTO_C)
+$(B)/libpyperf.a: $(PROTO_C:.c=.o)
 endif
 
 # Tests

@@ -18,6 +18,8 @@ const struct export_format export_formats[] = {
 	 NULL},
 	{"csv", "comma-separated values, one row for each sample", export_csv, EXPORT_SAMPLES,
 	 NULL},
+	{"otlp", "protobuf of OpenTelemetry's profiles (v1development), a profile for each event",
+	 export_otlp, EXPORT_SAMPLES | EXPORT_BINARY, NULL},
 	{"perf", "perf.data in which Python functions are symbols, for perf report and annotate",
 	 NULL, EXPORT_SAMPLES, export_perf},
 	{0},

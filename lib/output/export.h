@@ -10,7 +10,7 @@
 typedef int export_write(FILE *out, const struct export_options *options, struct err *err);
 
 export_write export_folded, export_speedscope, export_pprof, export_firefox, export_trace,
-	export_callgrind, export_script, export_csv;
+	export_callgrind, export_script, export_csv, export_otlp;
 
 int export_perf(const char *path, const struct export_options *options, struct err *err);
 

@@ -8,9 +8,12 @@ import csv
 import functools
 import gzip
 import json
+import os
 import re
 import shutil
 import subprocess
+import sys
+import time
 
 import live
 from live import check, pyperf
@@ -182,6 +185,128 @@ FIREFOX_TABLES = {
         "id": None, "filename": "stringArray", "startLine": int, "startColumn": int, "sourceMapURL": "stringArray?",
     },
 }
+
+
+# Reads it with opentelemetry-proto's own classes, and prints what it says: {event: {...}}.
+OTLP_READER = """
+import collections, json, sys
+from opentelemetry.proto.profiles.v1development import profiles_pb2
+data = profiles_pb2.ProfilesData()
+data.ParseFromString(open(sys.argv[1], "rb").read())
+tables = data.dictionary
+known = tables.string_table
+for field, table in data.dictionary.ListFields():
+    first = table[0] if field.name == "string_table" else table[0].SerializeToString()
+    assert not first, field.name + "[0] is not empty"
+    items = [item if isinstance(item, str) else item.SerializeToString() for item in table]
+    assert len(set(items)) == len(items), field.name + " has duplicates"
+assert len(data.dictionary.ListFields()) == 7, "tables are missing"
+used = collections.defaultdict(set)
+def at(name, index):
+    table = getattr(tables, name)
+    assert 0 <= index < len(table), (name, index)
+    used[name].add(index)
+    return table[index]
+def attributes(indices):
+    found = {}
+    for index in indices:
+        item = at("attribute_table", index)
+        assert at("string_table", item.key_strindex) not in found
+        found[at("string_table", item.key_strindex)] = getattr(item.value, item.value.WhichOneof("value"))
+    return found
+def frame(index):
+    location = at("location_table", index)
+    at("mapping_table", location.mapping_index) and at("string_table", tables.mapping_table[location.mapping_index].filename_strindex)
+    (line,) = location.lines
+    function = at("function_table", line.function_index)
+    at("string_table", function.system_name_strindex)
+    return [at("string_table", function.name_strindex), at("string_table", function.filename_strindex), line.line,
+            attributes(location.attribute_indices)["profile.frame.type"]]
+result = {}
+for resource in data.resource_profiles:
+    (scope,) = resource.scope_profiles
+    assert scope.scope.name == "pyperf"
+    for profile in scope.profiles:
+        event = at("string_table", profile.period_type.type_strindex)
+        said = result[event] = {
+            "type": [at("string_table", profile.sample_type.type_strindex), at("string_table", profile.sample_type.unit_strindex)],
+            "unit": at("string_table", profile.period_type.unit_strindex), "from": profile.time_unix_nano,
+            "to": profile.time_unix_nano + profile.duration_nano, "samples": [],
+            "command": {item.key: item.value.string_value for item in resource.resource.attributes},
+        }
+        identities = set()
+        for sample in profile.samples:
+            identity = sample.stack_index, tuple(sample.attribute_indices)
+            assert identity not in identities, "a sample is there twice"
+            identities.add(identity)
+            assert len(sample.values) == len(sample.timestamps_unix_nano) or not sample.timestamps_unix_nano
+            said["samples"].append({"values": list(sample.values), "times": list(sample.timestamps_unix_nano),
+                "thread": attributes(sample.attribute_indices),
+                "stack": [frame(index) for index in at("stack_table", sample.stack_index).location_indices]})
+for name, indices in used.items():
+    missing = set(range(1, len(getattr(tables, name)))) - indices
+    assert not missing, (name, "has items that nothing refers to", sorted(missing)[:5])
+json.dump(result, sys.stdout)
+"""
+
+
+def otlp_reader():
+    """A folder with opentelemetry-proto, from PyPI once for each build."""
+    folder = live.BUILD / "opentelemetry-proto"
+    if not folder.exists():
+        made = folder.with_suffix(".new")
+        ran = subprocess.run([sys.executable, "-m", "pip", "install", "-q", "--disable-pip-version-check", "--retries", "0", "--timeout", "15",
+                              "--target", str(made), "opentelemetry-proto>=1.40"], capture_output=True, text=True)
+        if ran.returncode:
+            shutil.rmtree(made, ignore_errors=True)
+            raise live.Skip("no opentelemetry-proto from PyPI: " + (ran.stderr.strip().splitlines() or ["pip failed"])[-1])
+        made.rename(folder)
+    return folder
+
+
+def read_otlp(path):
+    ran = subprocess.run([sys.executable, "-c", OTLP_READER, str(path)], capture_output=True, text=True,
+                         env={**os.environ, "PYTHONPATH": str(otlp_reader())})
+    check(ran.returncode == 0, "the reader says", ran.stderr[-1000:])
+    return json.loads(ran.stdout)
+
+
+@live.test
+def otlp():
+    if not re.search(r"protobuf +\[on \]", pyperf("version").stdout):
+        raise live.Skip("pyperf was built without protobuf-c; scripts/setup installs it")
+    file = read_otlp(export("otlp"))
+    check(set(file) == set(EVENTS), set(file))
+    for event, profile in file.items():
+        check(profile["type"] == ["samples", "count"] and profile["command"]["process.command_line"], profile["type"])
+        check(profile["unit"] == ("nanoseconds" if event == "cpu-clock" else "count"), event, profile["unit"])
+        leaves, times = collections.Counter(), []
+        for sample in profile["samples"]:
+            leaves[sample["stack"][0][0] if sample["stack"] else ""] += sum(sample["values"])
+            times += sample["times"]
+            check(set(sample["thread"]) == {"thread.name", "thread.id", "process.pid"}, sample["thread"])
+        check(sum(leaves.values()) == samples(event) == len(times), event, sum(leaves.values()), len(times))
+        check(all(profile["from"] <= at < profile["to"] for at in times), "a time lies outside")
+        check(abs(profile["from"] / 1e9 - time.time()) < 3600, "is not of today:", profile["from"])
+        check(leaves["spin"] == self_samples("spin", event), event, "spin:", leaves["spin"])
+    stacks = [sample["stack"] for sample in file["cpu-clock"]["samples"]]
+    names = [[frame[0] for frame in stack if frame[3] == "cpython"] for stack in stacks]
+    check(any(stack[:2] == ["spin", "outer"] for stack in names), "spin does not lie below outer")
+    check({frame[3] for stack in stacks for frame in stack} >= {"cpython", "native"}, "kinds are missing")
+    check({frame[2] for stack in stacks for frame in stack if frame[0] == "spin"} & {6, 7}, "no lines of spin")
+    check(len({sample["thread"]["thread.id"] for sample in file["cpu-clock"]["samples"]}) == 2, "threads are missing")
+    period = read_otlp(export("otlp", "--weight", "period", "-e", "cpu-clock"))["cpu-clock"]
+    total = next(e["period_total"] for e in report()["events"] if e["name"] == "cpu-clock")
+    check(period["type"] == ["cpu-clock", "nanoseconds"], period["type"])
+    check(sum(sum(sample["values"]) for sample in period["samples"]) == total, "periods do not add up to", total)
+    # Without a clock: sums.
+    stacks = recording().path.with_name("stacks.txt")
+    stacks.write_text("a;b 3\na 4\na;b 5\n")
+    out = stacks.with_suffix(".otlp")
+    check(pyperf("export", "-i", stacks, "-f", "otlp", "-o", out).returncode == 0)
+    sums = {tuple(frame[0] for frame in sample["stack"]): sample["values"] for sample in read_otlp(out)["samples"]["samples"]}
+    check(sums == {("b", "a"): [8], ("a",): [4]}, sums)
+    return {event: len(profile["samples"]) for event, profile in file.items()}
 
 
 def check_firefox_tables(file):

@@ -9,7 +9,7 @@ import live
 
 TRUTH = live.WORKLOADS / "truth.py"
 EDGES = live.WORKLOADS / "edges.py"
-RATE = 4999
+RATE = 7999
 SECTIONS = len(re.findall(r"^@section$", TRUTH.read_text(), re.MULTILINE))
 MARKS = {
     match[1]: number
@@ -114,10 +114,14 @@ def line_coverage(report):
     return samples["python_lines"] / samples["total"] if samples["total"] else 0.0
 
 
-def coverage(python, samples):
-    """Share of the samples in user space that carry a Python line, from the first on a line of the program
-    to the last: while the interpreter starts, compiles the program and ends, no Python runs."""
-    recording = live.Recording([python, TRUTH, samples / RATE / SECTIONS], "-e", "cpu-clock:u", "-F", RATE)
+def worked(python, samples):
+    """A recording of so many samples in user space of all sections."""
+    return live.Recording([python, TRUTH, samples / RATE / SECTIONS], "-e", "cpu-clock:u", "-F", RATE)
+
+
+def coverage(recording):
+    """Share of its samples that carry a Python line, from the first on a line of the program to the last:
+    while the interpreter starts, compiles the program and ends, no Python runs."""
     lines, first = [], None
     for text in recording.read("script").splitlines():
         if text and not text[0].isspace():
@@ -139,7 +143,7 @@ class Measures:
     def __init__(self, python, samples):
         self.truth = Truth(python, samples / RATE / SECTIONS, stacks=False)
         self.apart, self.floor, self.deviation = self.truth.distance()
-        self.coverage = coverage(python, max(2000, samples / 10))
+        self.coverage = coverage(worked(python, max(2000, samples / 10)))
         self.edges = Edges(python)
         while self.edges.stacks < samples:
             seconds = min(20, 0.2 + 2 * samples / RATE)

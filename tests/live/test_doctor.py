@@ -12,6 +12,7 @@ import sys
 
 from live import PYPERF, Skip, any_python, check, pyperf, run, scratch_folder, test, test_each_python
 
+ALONE = "it changes kernel.perf_event_paranoid"
 PARANOID = pathlib.Path("/proc/sys/kernel/perf_event_paranoid")
 USER = 65534  # nobody
 # Stacks of known depth, in two threads, and one that is not Python's business: none.

@@ -39,7 +39,7 @@ print(json.dumps(answer))
 
 @functools.lru_cache(maxsize=None)
 def recorded(python):
-    return live.Recording([python, EDGES, 4], "-e", "cpu-clock", "-F", 2999)
+    return live.Recording([python, EDGES, 1.5], "-e", "cpu-clock", "-F", judge.RATE)
 
 
 def possible_calls(python, recording):
@@ -85,13 +85,12 @@ def lines_are_those_of_the_code(python):
 
 @live.test_each_python
 def nearly_all_samples_have_lines(python):
-    """Of the samples in user space, over ten seconds and several kinds of work."""
-    recording = live.Recording([python, live.WORKLOADS / "truth.py", 1], "-e", "cpu-clock:u", "-F", 999)
-    report = recording.report()
-    samples = report["samples"]
-    check(samples["total"] > 2000, samples)
+    """Of the samples in user space, over several kinds of work."""
+    recording = judge.worked(python, 20_000)
+    samples = recording.report()["samples"]
+    check(samples["total"] > 10_000, samples)
     check(samples["lost"] == 0, samples)
-    share = samples["python_lines"] / samples["total"]
+    share = judge.coverage(recording)
     check(share >= 0.995, f"{share:.4f} of", samples)
     script = recording.script()
     check(len(script) == samples["total"], "script prints", len(script), "samples of", samples["total"])

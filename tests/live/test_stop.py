@@ -29,6 +29,7 @@ import test_truth
 live.TESTS[:] = with_their_tests
 test_truth.SECONDS = 1
 
+ALONE = "it changes kernel.perf_event_paranoid, and measures how much slower a program becomes"
 NOBODY = 65534
 PARANOID = pathlib.Path("/proc/sys/kernel/perf_event_paranoid")
 SCOPE = pathlib.Path("/proc/sys/kernel/yama/ptrace_scope")

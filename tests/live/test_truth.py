@@ -8,7 +8,7 @@ import live
 from live import check
 
 WORKLOAD = judge.TRUTH
-SECONDS = 1.5
+SECONDS = 1
 TRIES = 3
 MARKS = judge.MARKS
 

@@ -5,6 +5,7 @@ Imports nest deeply, in some builds deeper than the copies: what is judged is th
 import collections
 import re
 import shutil
+import signal
 import subprocess
 
 import live
@@ -144,13 +145,13 @@ def copies():
         return f"{whole} of {len(samples)}"
 
 
-# Needs no library.
+# Needs no library, and ends by a signal when it has worked.
 LONELY = """
 static volatile int sink;
 __attribute__((noinline)) static int c(int n) { int s = 0; for (int i = 0; i < n; i++) { sink += i; s += sink; } return s; }
 __attribute__((noinline)) static int b(int n) { int r = c(n) + 1; sink = r; return r; }
 __attribute__((noinline)) static int a(int n) { int r = b(n) + 2; sink = r; return r; }
-void _start(void) { for (;;) a(100000); }
+void _start(void) { for (long i = 0; i < ROUNDS; i++) a(100000); __builtin_trap(); }
 """
 
 
@@ -160,18 +161,21 @@ def chosen():
     if not shutil.which("gcc"):
         raise live.Skip("no gcc")
     with live.scratch_folder() as folder:
-        for name, flags, way in (("with", "-O0 -fno-omit-frame-pointer", "fp"), ("without", "-O2 -fomit-frame-pointer", "dwarf")):
-            program = f"{folder}/{name}"
-            command = ["gcc", *flags.split(), "-nostdlib", "-static", "-Wl,--eh-frame-hdr", "-x", "c", "-", "-o", program]
+        options = ["-v", "-e", "cpu-clock:u", "-F", "4999", "-o", f"{folder}/perf.data"]
+
+        def lonely(name, flags, rounds):
+            command = ["gcc", *flags.split(), f"-DROUNDS={rounds}", "-nostdlib", "-static", "-Wl,--eh-frame-hdr", "-x", "c", "-", "-o", f"{folder}/{name}"]
             subprocess.run(command, input=LONELY, check=True, text=True)
-            options = ["-v", "-e", "cpu-clock:u", "--duration", "0.2", "-o", f"{folder}/perf.data"]
-            ran = live.pyperf("record", *options, "--", program)
-            check(ran.returncode == 0 and f"--call-graph {way}: {name} " in ran.stderr, ran.stderr)
+            return f"{folder}/{name}"
+
+        for name, flags, way in (("with", "-O0 -fno-omit-frame-pointer", "fp"), ("without", "-O2 -fomit-frame-pointer", "dwarf")):
+            ran = live.pyperf("record", *options, "--", lonely(name, flags, 1000))
+            check(ran.returncode == 128 + signal.SIGILL and f"--call-graph {way}: {name} " in ran.stderr, ran.stderr)
             stacks = [[frame.name.split("+")[0] for frame in sample.frames] for sample in live.parse_script(live.pyperf("script", "-i", f"{folder}/perf.data").stdout)]
-            if way == "fp":
-                check(sum(stack == ["c", "b", "a", "_start"] for stack in stacks) > 0.9 * len(stacks) > 5, stacks[:9])
-            with subprocess.Popen([program]) as process:
-                ran = live.pyperf("record", *options, "-p", process.pid)
+            whole = [stack for stack in stacks if stack == ["c", "b", "a", "_start"]]
+            check(len(whole) > 0.9 * len(stacks) > 50, name, len(whole), "of", len(stacks), stacks[:9])
+            with subprocess.Popen([lonely(f"{name}-on", flags, "1000000000L")]) as process:
+                ran = live.pyperf("record", *options, "--duration", "0.1", "-p", process.pid)
                 process.kill()
             check(ran.returncode == 0 and f"--call-graph {way}: " in ran.stderr, ran.stderr)
         ran = live.pyperf("record", *options, "--", live.any_python(), "-V")

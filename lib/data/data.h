@@ -97,6 +97,9 @@ const struct data_info *data_info(const struct data_file *file);
  * after data_next() returned 0. */
 struct bytes data_section(const struct data_file *file, enum data_section section);
 bool data_is_pipe(const struct data_file *file);
+/* A hardware trace (Intel PT, Arm SPE) that lies in the file and is skipped: which one, and how
+ * much of it was met so far; NULL, 0 without one. */
+const char *data_trace(const struct data_file *file, uint64_t *bytes);
 uint64_t data_size(const struct data_file *file); /* bytes on disk; 0 for a stream */
 /* NULL for a sound file, else one sentence: what is lost and from where on. */
 const char *data_loss(const struct data_file *file);

@@ -58,6 +58,8 @@ struct data_file {
 	struct strbuf piped[FORMAT_FEATURES - FEATURE_PRIVATE];
 
 	char *loss;
+	uint32_t trace_kind; /* enum auxtrace_type of linux tools/perf */
+	uint64_t trace_bytes;
 };
 
 /* Notes what is lost; the first reason stays. Returns 0, or ERR_NOMEM. */

@@ -221,6 +221,28 @@ static int peek_record(struct data_file *file, const unsigned char **data,
 	return 0;
 }
 
+static void note_trace(struct data_file *file, const unsigned char *data,
+		       const struct perf_event_header *header)
+{
+	struct bytes in = bytes_of(data + sizeof(*header), header->size - sizeof(*header));
+
+	in.swap = file->swap;
+	file->trace_kind = bytes_u32(&in);
+}
+
+const char *data_trace(const struct data_file *file, uint64_t *bytes)
+{
+	static const char *const names[] = {
+		NULL,	   "Intel PT",	  "Intel BTS",	  "CoreSight ETM",
+		"Arm SPE", "s390 CPUMSF", "HiSilicon PTT"};
+	size_t known = sizeof(names) / sizeof(names[0]);
+
+	*bytes = file->trace_bytes;
+	if (!file->trace_bytes)
+		return NULL;
+	return file->trace_kind && file->trace_kind < known ? names[file->trace_kind] : "hardware";
+}
+
 /* Payloads that lie behind their record and are not counted in its size. */
 static int skip_payload(struct data_file *file, const unsigned char *data,
 			const struct perf_event_header *header, struct err *err)
@@ -231,7 +253,7 @@ static int skip_payload(struct data_file *file, const unsigned char *data,
 
 	in.swap = file->swap;
 	if (header->type == RECORD_AUXTRACE)
-		len = bytes_u64(&in);
+		file->trace_bytes += len = bytes_u64(&in);
 	else
 		len = ((uint64_t)bytes_u32(&in) + 7) & ~7ull;
 	rc = source_skip(&file->source, len, &skipped, err);
@@ -263,6 +285,8 @@ static int next_raw(struct data_file *file, struct data_record *record, struct e
 		return rc;
 	}
 	source_take(&file->source, header.size);
+	if (header.type == RECORD_AUXTRACE_INFO)
+		note_trace(file, data, &header);
 	if (header.type == RECORD_AUXTRACE || header.type == RECORD_HEADER_TRACING_DATA) {
 		rc = skip_payload(file, data, &header, err);
 		if (rc < 0)

@@ -347,6 +347,29 @@ static int unknown_pmu(const struct event_system *sys, const char *pmu, struct e
 	return ret;
 }
 
+/* These write a stream of their own into a buffer apart, which takes a decoder, and no samples. */
+static bool is_tracer(const char *pmu)
+{
+	static const char *const prefixes[] = {"intel_pt", "intel_bts", "arm_spe", "cs_etm",
+					       "hisi_ptt"};
+
+	for (size_t i = 0; i < sizeof(prefixes) / sizeof(prefixes[0]); i++)
+		if (strncmp(pmu, prefixes[i], strlen(prefixes[i])) == 0)
+			return true;
+	return false;
+}
+
+static int refuse_tracer(const char *pmu, struct err *err)
+{
+	err_set(err, ERR_UNSUPPORTED,
+		"%s traces into a buffer of its own, which pyperf does not record", pmu);
+	err_hint(err,
+		 "perf record -e %s// -- COMMAND, then `perf inject --itrace -i perf.data -o OUT` "
+		 "makes samples of the trace, which pyperf reads",
+		 pmu);
+	return ERR_UNSUPPORTED;
+}
+
 int event_sysfs_parse(const struct event_system *sys, const char *pmu, const char *terms,
 		      struct perf_event_attr *attr, char **renamed, struct err *err)
 {
@@ -356,6 +379,8 @@ int event_sysfs_parse(const struct event_system *sys, const char *pmu, const cha
 	*renamed = NULL;
 	if (!event_sysfs_type(sys, pmu, &on.type))
 		return unknown_pmu(sys, pmu, err);
+	if (is_tracer(pmu))
+		return refuse_tracer(pmu, err);
 	attr->type = on.type;
 	ret = apply_terms(&on, terms, 0, attr, err);
 	if (ret < 0) {

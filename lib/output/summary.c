@@ -308,6 +308,15 @@ void summary_losses(FILE *out, const struct profile *profile, bool brief)
 		fprintf(out, " %s%s%s.\n", count == 1 ? losses[i].one : losses[i].many,
 			losses[i].more ? "; " : "", losses[i].more ? losses[i].more : "");
 	}
+	if (!brief && summary->trace) {
+		char size[32];
+
+		text_size(size, sizeof(size), summary->trace_bytes);
+		fprintf(out,
+			"%s of %s trace are not read: `perf inject --itrace -i FILE -o OUT` makes "
+			"samples of them, which are.\n",
+			size, summary->trace);
+	}
 	if (!brief)
 		put_incomplete(out, profile);
 }

@@ -514,6 +514,7 @@ static int load(struct loader *l, struct err *err)
 	summary->malformed += l->applier.malformed;
 	summary->jit_skipped = l->profile->jit.skipped;
 	summary->late = order_late(l->order);
+	summary->trace = data_trace(l->file, &summary->trace_bytes);
 	if (data_loss(l->file)) {
 		summary->loss = profile_keep(l->profile, data_loss(l->file));
 		if (!summary->loss)

@@ -136,11 +136,13 @@ struct profile_summary {
 	uint64_t replaced_objects;	/* files that are another build here than was recorded */
 	uint64_t first_time, last_time; /* ns */
 	const char *loss;		/* what a broken file lost; NULL */
-	const char *command;		/* the profiled command; NULL where not known */
-	const char *python_version;	/* "CPython 3.12.1", several joined by ", "; NULL */
-	const char *engine;		/* "bpf", "stop", "trampoline", "off"; NULL */
-	double rate_cut;   /* sampled so many times more seldom than asked for; 0: no */
-	uint32_t threads;  /* that were sampled */
+	const char *trace;		/* kind of a hardware trace that is not read; NULL */
+	uint64_t trace_bytes;
+	const char *command;	    /* the profiled command; NULL where not known */
+	const char *python_version; /* "CPython 3.12.1", several joined by ", "; NULL */
+	const char *engine;	    /* "bpf", "stop", "trampoline", "off"; NULL */
+	double rate_cut;	    /* sampled so many times more seldom than asked for; 0: no */
+	uint32_t threads;	    /* that were sampled */
 	const char *shown; /* "files a.py, all but tests": what profile_shown chose; NULL: all */
 	bool folded;	   /* by PROFILE_NATIVE_OFF: who is innermost cannot be told any more */
 	/* Native stacks that were unwound from copies, by the recorder or here. */

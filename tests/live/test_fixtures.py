@@ -6,6 +6,7 @@ refuses have no count here; pyperf must read them and find something.
 """
 import json
 import pathlib
+import re
 import shutil
 
 import live
@@ -78,6 +79,12 @@ def parts_of_a_hybrid_cpu():
         events = json.loads(ran.stdout)["events"]
         check([event["name"] for event in events] == names, arguments, events)
         check(sum(event["samples"] for event in events) == 7, arguments, events)
+
+
+@live.test
+def traces_are_said():
+    ran = live.pyperf("report", "-i", need("perf.data.intel_pt-4.14"))
+    check(re.search(r"^[0-9.]+ .?B of Intel PT trace are not read: `perf inject", ran.stdout, re.M), ran.stdout)
 
 
 @live.test

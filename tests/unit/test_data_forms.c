@@ -544,6 +544,45 @@ static void test_bomb(void **state)
 	free(same);
 }
 
+/* Two buffers of Arm SPE, as perf lays them between the records: skipped, and counted. */
+static void test_trace(void **state)
+{
+	for (int swap = 0; swap < 2; swap++) {
+		struct form form = {.pipe = true, .swap = swap, .attr_size = 120};
+		struct out out = {.sb = build(&form, 0), .swap = swap};
+		struct data_record record;
+		struct data_file *file;
+		struct err err = {0};
+		uint64_t bytes;
+		int rc;
+
+		begin(&out, 70, 0); /* AUXTRACE_INFO: type, reserved, its own words */
+		put32s(&out, 4, 0);
+		put64s(&out, 2, 13);
+		finish(&out);
+		for (uint64_t i = 0; i < 2; i++) {
+			begin(&out, 71, 0); /* AUXTRACE: size, offset, reference, idx, tid, cpu */
+			put(&out, 4096, 8);
+			put64s(&out, 2, 4096 * i);
+			put32s(&out, 0, 11);
+			put32s(&out, 2, 0);
+			finish(&out);
+			for (int word = 0; word < 512; word++)
+				put(&out, UINT64_C(0x1000000000001), 8); /* no record header */
+		}
+		put_simple(&out, 5);
+		assert_int_equal(open_bytes(&out.sb, &file), 0);
+		while ((rc = data_next(file, &record, &err)) > 0)
+			;
+		assert_int_equal(rc, 0);
+		assert_null(data_loss(file));
+		assert_string_equal(data_trace(file, &bytes), "Arm SPE");
+		assert_int_equal(bytes, 8192);
+		data_close(file);
+		strbuf_fini(&out.sb);
+	}
+}
+
 /* FUZZ_SEEDS=FOLDER writes the forms that the fuzzer starts from. */
 static void write_seeds(const char *folder)
 {
@@ -577,6 +616,7 @@ int main(void)
 		cmocka_unit_test(test_forms),
 		cmocka_unit_test(test_large),
 		cmocka_unit_test(test_bomb),
+		cmocka_unit_test(test_trace),
 	};
 
 	if (getenv("FUZZ_SEEDS"))

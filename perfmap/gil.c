@@ -49,31 +49,33 @@ static bool find_by_offsets(const struct memory *memory, __u64 pointer, __u64 in
 	       gil->address;
 }
 
-/* In 3.12 nothing tells; the lock is a part of its interpreter, and looks like nothing else there.
- */
+/* In 3.12 nothing tells where; the interpreter points to it (ceval.gil), somewhere near its
+ * beginning, and what it points to looks like nothing else there: a thread had it last. */
 #define INTERVAL_US_MAX 100000000 /* sys.setswitchinterval() of a hundred seconds */
-#define CHUNK_WORDS 512
-#define INTERP_BYTES_MAX (1u << 20)
+#define POINTER_WORDS 512
+
+static bool is_lock(const struct memory *memory, __u64 address, const __u64 *states, size_t count)
+{
+	struct gil_state gil;
+
+	return address >= 4096 && address % 8 == 0 &&
+	       !memory_read(memory, address, &gil, sizeof(gil)) && gil.interval &&
+	       gil.interval <= INTERVAL_US_MAX && (gil.locked == 0 || gil.locked == 1) &&
+	       index_of(states, count, gil.last_holder) >= 0;
+}
 
 static bool find_by_search(const struct memory *memory, __u64 interp, const __u64 *states,
 			   size_t count, struct py_gil *found)
 {
-	__u64 words[CHUNK_WORDS + 2];
-	struct gil_state gil;
+	__u64 words[POINTER_WORDS];
 
-	for (__u64 at = 0; at < INTERP_BYTES_MAX; at += CHUNK_WORDS * sizeof(words[0])) {
-		if (memory_read(memory, interp + at, words, sizeof(words)))
-			return false;
-		for (size_t i = 0; i < CHUNK_WORDS; i++) {
-			memcpy(&gil, words + i, sizeof(gil));
-			if (gil.interval && gil.interval <= INTERVAL_US_MAX && gil.locked == 1 &&
-			    index_of(states, count, gil.last_holder) >= 0) {
-				*found = (struct py_gil){.address = interp + at + 8 * i};
-				return true;
-			}
-		}
-	}
-	return false;
+	*found = (struct py_gil){0};
+	if (memory_read(memory, interp, words, sizeof(words)))
+		return false;
+	for (size_t i = 0; i < POINTER_WORDS && !found->address; i++)
+		if (is_lock(memory, words[i], states, count))
+			found->address = words[i];
+	return found->address;
 }
 
 bool py_gil_look(const struct py_gil *gil, const struct memory *memory, __u64 *state)
@@ -195,7 +197,7 @@ pid_t py_gil_thread(const struct py_process *process, const struct memory *memor
 	__u64 thread = 0;
 	__s32 tid = 0;
 
-	if (!process->tsd.tid || !state ||
+	if (!process->tsd.tid || !process->layout.tstate_thread_id || !state ||
 	    memory_read(memory, state + process->layout.tstate_thread_id, &thread,
 			sizeof(thread)) ||
 	    memory_read(memory, thread + process->tsd.tid, &tid, sizeof(tid)))

@@ -29,7 +29,7 @@ struct py_gil {
 };
 
 /* Of a process that runs. False where there is no lock, or it is not to be found now: that of 3.12
- * only while a thread has it. */
+ * is known by the thread that had it last, which must live. */
 bool py_gil_find(const struct py_process *process, const struct memory *memory, struct py_gil *gil);
 /* *state: that has it now, 0 where none has. False where it cannot be read. */
 bool py_gil_look(const struct py_gil *gil, const struct memory *memory, __u64 *state);

@@ -31,7 +31,15 @@ enum {
 	WORD_GROUPS = 10, /* the others are looked for from here on */
 };
 
-enum { THREAD_SIZE, THREAD_PREV, THREAD_NEXT, THREAD_INTERP, THREAD_FRAME, THREAD_WORDS };
+enum {
+	THREAD_SIZE,
+	THREAD_PREV,
+	THREAD_NEXT,
+	THREAD_INTERP,
+	THREAD_FRAME,
+	THREAD_WORDS,
+	THREAD_ID = THREAD_WORDS, /* up to 3.14; then thread_id, native_thread_id */
+};
 
 static bool is_thread(const uint64_t *w)
 {
@@ -151,6 +159,15 @@ static void read_lists(const struct table *table, struct py_version *version)
 	version->interp_threads = (uint32_t)w[WORD_INTERPRETER_THREADS];
 }
 
+/* Its pthread_t; 0 where something else has come between. */
+static uint16_t thread_id(const uint64_t *w)
+{
+	return w[THREAD_ID + 1] == w[THREAD_ID] + 8 && w[THREAD_ID] % 8 == 0 &&
+			       w[THREAD_ID] > w[THREAD_FRAME] && w[THREAD_ID] + 16 <= w[THREAD_SIZE]
+		       ? (uint16_t)w[THREAD_ID]
+		       : 0;
+}
+
 static void read_layout(const struct py_version *version, const uint64_t *thread,
 			const uint64_t *frame, const uint64_t *code, const uint64_t *tuple,
 			const uint64_t *text, struct py_layout *layout)
@@ -158,6 +175,7 @@ static void read_layout(const struct py_version *version, const uint64_t *thread
 	*layout = (struct py_layout){
 		.owner_shim = 3,
 		.tstate_frame = (uint16_t)thread[THREAD_FRAME],
+		.tstate_thread_id = version->minor <= 14 ? thread_id(thread) : 0,
 		.frame_previous = (uint16_t)frame[FRAME_PREVIOUS],
 		.frame_code = (uint16_t)frame[FRAME_CODE],
 		.frame_instr = (uint16_t)frame[FRAME_INSTR],
@@ -223,7 +241,7 @@ int py_layout_of_offsets(struct py_version *version, const void *offsets, size_t
 	if (table.count)
 		memcpy(table.words, offsets, 8 * table.count);
 	if (table.count >= WORD_GROUPS && memcmp(table.words, COOKIE, 8) == 0) {
-		thread = find_group(&table, &at, THREAD_WORDS, is_thread);
+		thread = find_group(&table, &at, THREAD_WORDS + 2, is_thread);
 		frame = find_group(&table, &at, FRAME_WORDS, is_frame);
 		code = find_group(&table, &at, CODE_WORDS, is_code);
 		after_code = at;

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #define PROCESSES_MAX 512 /* that are followed */
+#define DISCOVER_EVERY 16 /* looks: processes that are new are found then */
 #define LOOKS 8		  /* at once */
 #define THREADS_MAX 4096  /* of a process, that held it */
 
@@ -38,6 +39,7 @@ struct holders {
 	} processes;
 	struct map by_pid; /* pid -> struct watched * */
 	size_t next;
+	unsigned int looks;
 };
 
 struct holders *holders_new(const struct recorder *recorder)
@@ -157,10 +159,26 @@ static void look(struct watched *watched)
 	count_thread(watched, thread_of(watched, &memory, state));
 }
 
+/* Processes that are new, and locks that were not to be found before. */
+static void discover(struct holders *holders)
+{
+	recorder_each_python(holders->recorder, meet, holders);
+	for (size_t i = 0; i < holders->processes.len; i++) {
+		struct watched *watched = holders->processes.items[i];
+		struct memory memory = memory_of_process(&watched->live);
+
+		if (watched->met && !watched->gil.address)
+			py_gil_find(&watched->process, &memory, &watched->gil);
+	}
+}
+
 void holders_look(struct holders *holders)
 {
-	size_t many = holders->processes.len;
+	size_t many;
 
+	if (holders->looks++ % DISCOVER_EVERY == 0)
+		discover(holders);
+	many = holders->processes.len;
 	for (size_t i = 0; i < many && i < LOOKS; i++) {
 		holders->next = (holders->next + 1) % many;
 		look(holders->processes.items[holders->next]);
@@ -185,20 +203,18 @@ void holders_turn(struct holders *holders, double keep)
 {
 	size_t kept = 0;
 
-	recorder_each_python(holders->recorder, meet, holders);
+	for (size_t i = 0; i < holders->processes.len; i++)
+		holders->processes.items[i]->met = false;
+	discover(holders);
 	for (size_t i = 0; i < holders->processes.len; i++) {
 		struct watched *watched = holders->processes.items[i];
-		struct memory memory = memory_of_process(&watched->live);
 
 		if (!watched->met) {
 			map_remove(&holders->by_pid, (uint64_t)watched->pid);
 			watched_free(watched);
 			continue;
 		}
-		watched->met = false;
 		age(watched, keep);
-		if (!watched->gil.address)
-			py_gil_find(&watched->process, &memory, &watched->gil);
 		holders->processes.items[kept++] = watched;
 	}
 	holders->processes.len = kept;

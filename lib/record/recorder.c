@@ -38,7 +38,7 @@
  */
 
 #define PRIORITY 10 /* steps of nice */
-#define WAIT_MS 250
+#define WAIT_MS RECORDER_STEP_MS
 #define HELD_MS 5     /* while a sample waits for its frames */
 #define STARTING_MS 5 /* while an interpreter starts */
 
@@ -321,7 +321,7 @@ static int wait_ms(const struct recorder *recorder)
 	return now < (uint64_t)most ? (int)now : most;
 }
 
-static bool ended(const struct recorder *recorder)
+bool recorder_ended(const struct recorder *recorder)
 {
 	return recorder->target->kind != RECORDER_COMMAND && target_ended(recorder->target);
 }
@@ -334,35 +334,60 @@ static void go_first(void)
 		log_debug("recording at the usual priority: raising it needs CAP_SYS_NICE");
 }
 
+int recorder_start(struct recorder *recorder, struct err *err)
+{
+	if (recorder->native)
+		go_first();
+	return start_counting(recorder, err);
+}
+
+int recorder_fd(const struct recorder *recorder)
+{
+	return recorder->epoll_fd;
+}
+
+/* Waits, and does what is due. *woken: the caller is to be asked. */
+static int step(struct recorder *recorder, int timeout_ms, bool *woken, struct err *err)
+{
+	struct epoll_event events[64];
+	int n = epoll_wait(recorder->epoll_fd, events, 64, timeout_ms), ret;
+	bool due = clock_now_ns() - recorder->round_ns >= WAIT_MS * 1000000ull;
+	bool full = due || recorder->held || (n == 0 && timeout_ms);
+
+	if (n < 0 && errno != EINTR)
+		return err_sys(err, errno, "cannot wait for the ring buffers");
+	*woken = n == 0;
+	for (int i = 0; i < n; i++) {
+		enum source_kind kind = events[i].data.u64 & 0xff;
+
+		*woken |= kind == SOURCE_WAKE;
+		full |= kind == SOURCE_SAMPLES ||
+			(kind == SOURCE_REQUESTS && pythons_open_events(recorder->pythons));
+	}
+	ret = enable_when_due(recorder, err);
+	if (ret)
+		return ret;
+	return full ? recorder_read_round(recorder, err) : recorder_read_sideband(recorder, err);
+}
+
+int recorder_step(struct recorder *recorder, struct err *err)
+{
+	bool woken;
+
+	return step(recorder, 0, &woken, err);
+}
+
 int recorder_run(struct recorder *recorder, int wake_fd, bool (*on_wake)(void *ctx), void *ctx,
 		 struct err *err)
 {
 	int ret = watch(recorder, wake_fd, SOURCE_WAKE, 0, err);
+	bool woken;
 
-	if (recorder->native)
-		go_first();
 	if (!ret)
-		ret = start_counting(recorder, err);
+		ret = recorder_start(recorder, err);
 	while (!ret) {
-		struct epoll_event events[64];
-		int n = epoll_wait(recorder->epoll_fd, events, 64, wait_ms(recorder));
-		bool due = clock_now_ns() - recorder->round_ns >= WAIT_MS * 1000000ull;
-		bool woken = n == 0, full = n == 0 || due || recorder->held;
-
-		if (n < 0 && errno != EINTR)
-			return err_sys(err, errno, "cannot wait for the ring buffers");
-		for (int i = 0; i < n; i++) {
-			woken |= (events[i].data.u64 & 0xff) == SOURCE_WAKE;
-			full |= (events[i].data.u64 & 0xff) == SOURCE_SAMPLES ||
-				((events[i].data.u64 & 0xff) == SOURCE_REQUESTS &&
-				 pythons_open_events(recorder->pythons));
-		}
-		ret = enable_when_due(recorder, err);
-		if (ret)
-			break;
-		ret = full ? recorder_read_round(recorder, err)
-			   : recorder_read_sideband(recorder, err);
-		if (woken && (on_wake(ctx) || ended(recorder)))
+		ret = step(recorder, wait_ms(recorder), &woken, err);
+		if (!ret && woken && (on_wake(ctx) || recorder_ended(recorder)))
 			break;
 	}
 	return ret;

@@ -159,6 +159,13 @@ int recorder_open(struct recorder *recorder, const struct recorder_target *targe
  * end of all tasks of a target that is no command. */
 int recorder_run(struct recorder *recorder, int wake_fd, bool (*on_wake)(void *ctx), void *ctx,
 		 struct err *err);
+/* The same for who has a loop of his own: starts counting; does what is due, to be called when the
+ * descriptor is readable and every RECORDER_STEP_MS; and tells the end of all tasks. */
+#define RECORDER_STEP_MS 250
+int recorder_start(struct recorder *recorder, struct err *err);
+int recorder_fd(const struct recorder *recorder);
+int recorder_step(struct recorder *recorder, struct err *err);
+bool recorder_ended(const struct recorder *recorder);
 /* What the kernel counted so far, of all events in their order; false where the engine has opened
  * them. Enabled is how long an event could have been counted: the time that its tasks (or CPUs)
  * had. From recorder_open() to recorder_close(). */
@@ -175,7 +182,7 @@ ssize_t recorder_threads(const struct recorder *recorder, pid_t **tids);
 /* Starts or stops counting, within recorder_run(). */
 int recorder_enable(struct recorder *recorder, bool on, struct err *err);
 
-/* For a listener; the first three within recorder_run(). */
+/* For a listener; the first three within recorder_run(), or between steps. */
 
 /* Takes what the rings hold now; what waits for its frames comes later. */
 int recorder_drain(struct recorder *recorder, struct err *err);

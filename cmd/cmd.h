@@ -73,6 +73,7 @@ int cmd_script(int argc, const char **argv);
 int cmd_export(int argc, const char **argv);
 int cmd_diff(int argc, const char **argv);
 int cmd_stat(int argc, const char **argv);
+int cmd_top(int argc, const char **argv);
 int cmd_list(int argc, const char **argv);
 int cmd_dump(int argc, const char **argv);
 int cmd_doctor(int argc, const char **argv);
@@ -82,6 +83,7 @@ int cmd_help(int argc, const char **argv);
 extern const struct poptOption record_options[], report_options[], annotate_options[],
 	view_command_options[], script_options[], export_options[], diff_options[],
 	doctor_options[], dump_options[];
-extern const struct poptOption stat_options[], list_options[], version_options[], help_options[];
+extern const struct poptOption stat_options[], top_options[], list_options[], version_options[],
+	help_options[];
 
 #endif

@@ -63,6 +63,12 @@ static const char *const stat_examples[] = {
 	"pyperf stat -I 1000 -p 4711",
 	NULL,
 };
+static const char *const top_examples[] = {
+	"pyperf top -p 4711",
+	"pyperf top -- python3 train.py",
+	"pyperf top --stdio --by line -n 1 -p 4711",
+	NULL,
+};
 static const char *const list_examples[] = {
 	"pyperf list cache",
 	"pyperf list 'sched:*'",
@@ -78,6 +84,9 @@ const struct command commands[] = {
 	 record_examples, true},
 	{"stat", "[OPTIONS] [--] [COMMAND [ARG...]]", "count events of a program, or of what runs",
 	 cmd_stat, stat_options, stat_examples, true},
+	{"top", "[OPTIONS] [--] [COMMAND [ARG...]]",
+	 "watch a program, or what runs: its functions, lines and threads as they are now", cmd_top,
+	 top_options, top_examples, true},
 	{"report", "[OPTIONS]", "rank functions by the time and the events they took", cmd_report,
 	 report_options, report_examples, false},
 	{"annotate", "[OPTIONS] [FUNCTION | FILE:LINE | GLOB]",

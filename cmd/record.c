@@ -59,11 +59,6 @@ const struct poptOption record_options[] = {
 	POPT_TABLEEND,
 };
 
-static const struct word python_words[] = {
-	{"auto", RECORDER_PYTHON_AUTO}, {"bpf", RECORDER_PYTHON_BPF},
-	{"stop", RECORDER_PYTHON_STOP}, {"trampoline", RECORDER_PYTHON_TRAMPOLINE},
-	{"off", RECORDER_PYTHON_OFF},	{0},
-};
 static const struct word call_graph_words[] = {
 	{"auto", RECORDER_CHAIN_AUTO}, {"dwarf", RECORDER_CHAIN_DWARF}, {"fp", RECORDER_CHAIN_FP},
 	{"lbr", RECORDER_CHAIN_LBR},   {"none", RECORDER_CHAIN_NONE},	{0},

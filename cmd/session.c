@@ -38,6 +38,11 @@ const struct poptOption target_options[] = {
 	POPT_TABLEEND,
 };
 
+const struct word python_words[] = {
+	{"auto", RECORDER_PYTHON_AUTO}, {"bpf", RECORDER_PYTHON_BPF},
+	{"stop", RECORDER_PYTHON_STOP}, {"trampoline", RECORDER_PYTHON_TRAMPOLINE},
+	{"off", RECORDER_PYTHON_OFF},	{0},
+};
 int parse_number(const char *text, uint64_t *value)
 {
 	char *end;
@@ -49,8 +54,8 @@ int parse_number(const char *text, uint64_t *value)
 	return errno || *end || !*value ? -1 : 0;
 }
 
-/* "1.5": digits with at most one point. */
-static int parse_seconds(const char *text, uint64_t *us)
+/* Digits with at most one point. */
+int parse_seconds(const char *text, uint64_t *us)
 {
 	size_t whole = strspn(text, "0123456789");
 	size_t point = text[whole] == '.';

@@ -7,10 +7,12 @@
 #include <signal.h>
 #include <sys/resource.h>
 
-/* What `record` and `stat` share: what they look at, and what ends that. */
+/* What `record`, `stat` and `top` share: what they look at, and what ends that. */
 
 /* To be included in an option table; what it parses goes to `target_given`. */
 extern const struct poptOption target_options[];
+/* Engines, as --python names them: enum recorder_python. */
+extern const struct word python_words[];
 struct target_given {
 	char *pids, *tids, *cpus, *user, *cgroup, *duration;
 	int everything, alone;
@@ -51,6 +53,8 @@ int session_status(const struct session *session);
 /* Warns of a program that did not end or was killed. */
 void session_warn(const struct session *session, const char *name);
 
+/* "1.5": microseconds, more than none; -1 where the text is no time. */
+int parse_seconds(const char *text, uint64_t *us);
 /* A whole positive number, all of it; -1 where the text is none. */
 int parse_number(const char *text, uint64_t *value);
 

@@ -107,3 +107,24 @@ unsigned int py_instruction_names(unsigned int minor, const struct py_instructio
 		return 0;
 	}
 }
+
+/* Include/opcode.h: NB_ADD and so on; those in place follow in the same order. */
+static const char *const operators[] = {"+",  "&",  "//", "<<",	 "@",	"*",  "%",   "|",   "**",
+					">>", "-",  "/",  "^",	 "+=",	"&=", "//=", "<<=", "@=",
+					"*=", "%=", "|=", "**=", ">>=", "-=", "/=",  "^=",  "[]"};
+/* Those behind != are up to 3.8. */
+static const char *const comparisons[] = {
+	"<", "<=", "==", "!=", ">", ">=", "in", "not in", "is", "is not", "exception match", "BAD"};
+
+const char *py_instruction_operator(unsigned int minor, const struct py_instruction *instruction)
+{
+	uint32_t arg = (uint32_t)instruction->arg;
+
+	if (instruction->arg_kind == PY_ARG_COMPARE) {
+		arg >>= minor >= 13 ? 5 : minor == 12 ? 4 : 0;
+		return arg < sizeof(comparisons) / sizeof(comparisons[0]) ? comparisons[arg] : NULL;
+	}
+	if (!instruction->name || strcmp(instruction->name, "BINARY_OP") != 0)
+		return NULL;
+	return arg < sizeof(operators) / sizeof(operators[0]) ? operators[arg] : NULL;
+}

@@ -74,4 +74,7 @@ enum py_names_list {
 unsigned int py_instruction_names(unsigned int minor, const struct py_instruction *instruction,
 				  enum py_names_list *list, uint32_t numbers[2]);
 
+/* What an instruction of BINARY_OP or COMPARE_OP does, "+="; NULL for others. */
+const char *py_instruction_operator(unsigned int minor, const struct py_instruction *instruction);
+
 #endif

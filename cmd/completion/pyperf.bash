@@ -22,6 +22,11 @@ _pyperf_options() { # COMMAND
 		echo "-e --event -r --repeat -I --interval --per-thread --by-function -p --pid -t --tid -a --all-cpus -C --cpu" \
 			"-u --uid -G --cgroup -i --no-inherit --duration --no-metrics -o --output --json --csv -q --quiet -v --verbose -h --help"
 		;;
+	top)
+		echo "-p --pid -t --tid -a --all-cpus -C --cpu -u --uid -G --cgroup -i --no-inherit --duration -e --event --no-metrics" \
+			"-F --freq -c --count -d --delay --native --python -b --by -s --sort --all --stdio --json -n --iterations" \
+			"--rows -q --quiet -v --verbose -h --help"
+		;;
 	list) echo "--json -h --help" ;;
 	dump) echo "-p --pid --native --json -h --help" ;;
 	doctor) echo "--json -h --help" ;;
@@ -32,9 +37,11 @@ _pyperf_options() { # COMMAND
 # The words of an option that takes one of a few; fails where it takes something else.
 _pyperf_words() { # COMMAND OPTION
 	case $1:$2 in
-	record:--python) echo "auto bpf stop trampoline off" ;;
+	record:--python | top:--python) echo "auto bpf stop trampoline off" ;;
+	top:-b | top:--by) echo "function line thread" ;;
+	top:-s | top:--sort) echo "self total name" ;;
 	record:--call-graph) echo "auto dwarf fp lbr none" ;;
-	record:-e | record:--event | stat:-e | stat:--event)
+	record:-e | record:--event | stat:-e | stat:--event | top:-e | top:--event)
 		echo "cycles instructions cache-references cache-misses branches branch-misses cpu-clock" \
 			"task-clock page-faults context-switches"
 		;;
@@ -81,13 +88,13 @@ _pyperf() {
 		fi
 	done
 	if [[ -z $command ]]; then
-		_pyperf_words_of "record stat report annotate view script export diff dump list doctor version help --help --version" "$word"
+		_pyperf_words_of "record stat top report annotate view script export diff dump list doctor version help --help --version" "$word"
 	elif words=$(_pyperf_words "$command" "$before"); then
 		_pyperf_words_of "$words" "$word"
 	elif [[ $word == -* ]]; then
 		_pyperf_words_of "$(_pyperf_options "$command")" "$word"
 	elif [[ $command == help ]]; then
-		_pyperf_words_of "record stat report annotate view script export diff dump list doctor version help" "$word"
+		_pyperf_words_of "record stat top report annotate view script export diff dump list doctor version help" "$word"
 	else
 		compopt -o default 2>/dev/null
 	fi

@@ -1,0 +1,233 @@
+#!/usr/bin/env python3
+"""pyperf top beside programs whose shares are known by construction, py-spy, and pyperf record."""
+import json
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+
+import live
+from live import check
+
+# Threads that do three quarters of their work in one function, by their own CPU time, and in no step with
+# a sampling clock.
+SHARES = """
+import random, sys, threading, time
+def spin(seconds):
+    end = time.thread_time() + seconds
+    while time.thread_time() < end: pass
+def hot(): spin(random.uniform(0.003, 0.009))
+def cold(): spin(random.uniform(0.001, 0.003))
+def work():
+    while True:
+        hot()
+        cold()
+for i in range(int(sys.argv[1]) - 1): threading.Thread(target=work, daemon=True).start()
+print("ready", flush=True)
+work()
+"""
+
+# Threads that hold the lock in a way that is known: `spin` always, `release` hardly ever, `half` for as
+# long as they sleep.
+HOLDING = """
+import sys, threading, time, zlib
+data = b"x" * (8 << 20)
+def spin():
+    while True:
+        for i in range(10000): pass
+def release():
+    while True: zlib.adler32(data)
+def half():
+    while True:
+        begin = time.perf_counter()
+        while time.perf_counter() < begin + 0.02: pass
+        time.sleep(time.perf_counter() - begin)
+for i in range(int(sys.argv[2])): threading.Thread(target=globals()[sys.argv[1]], daemon=True).start()
+print("ready", flush=True)
+time.sleep(1000)
+"""
+
+
+class Program:
+    def __init__(self, python, text, *arguments):
+        self.process = subprocess.Popen([python, "-c", text, *map(str, arguments)], stdout=subprocess.PIPE, text=True)
+        check(self.process.stdout.readline() == "ready\n", "the program did not start")
+        self.pid = self.process.pid
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.process.kill()
+        self.process.communicate()
+
+
+def top(*options, timeout=60):
+    """The tables of a run, as JSON."""
+    ran = subprocess.run([str(live.PYPERF), "top", "-q", "--json", *map(str, options)], capture_output=True, text=True,
+                         timeout=timeout)
+    check(ran.returncode == 0, ran.stderr)
+    return [json.loads(line) for line in ran.stdout.splitlines()]
+
+
+def figure(rows, key, name, what="total_samples"):
+    return sum(event.get(what, 0) for row in rows if row[key] == name for event in row["events"].values())
+
+
+@live.test_each_python
+def shares(python):
+    """Functions and lines of what runs, three to one."""
+    with Program(python, SHARES, 2) as program:
+        last = top("-p", program.pid, "-n", 2, "-d", 0.4, "-F", 499)[-1]
+    hot, cold = (figure(last["functions"], "name", name) for name in ("hot", "cold"))
+    check(hot + cold > 30, "samples:", last["samples"])
+    check(live.within(hot, hot + cold, 0.75, 0.99999), f"hot {hot}, cold {cold}")
+    check(last["lost"] == 0 and last["engine"] in ("bpf", "stop"), last["lost"], last["engine"])
+    lines = {row["line"] for row in last["lines"] if row["function"] == "hot"}
+    check(lines == {6}, "lines of hot:", lines)
+    busy = [thread for thread in last["threads"] if thread["cpu"] > 0.02]
+    check(len(busy) == 2 and all("line" in thread for thread in busy), last["threads"])
+    return f"hot {hot} of {hot + cold}"
+
+
+def held(python, what, threads, seconds):
+    """The last table of a program that holds the lock so."""
+    with Program(python, HOLDING, what, threads) as program:
+        return top("-p", program.pid, "-n", 1, "-d", seconds)[-1]
+
+
+@live.test_each_python
+def gil(python):
+    """How long the lock is held, and by whom."""
+    last = held(python, "half", 2, 0.8)
+    if last["gil"] is None:
+        raise live.Skip("this build has no lock, or its lock is not known")
+    parts = [thread["gil"] for thread in last["threads"] if thread["gil"]]
+    # Each thread half of the time, and never both; eighty looks, on a machine that is busy otherwise.
+    check(0.4 < last["gil"] < 1, last["gil"])
+    check(not parts or (len(parts) == 2 and abs(sum(parts) - last["gil"]) < 0.01), "by thread:", parts)
+    return f"{last['gil']:.0%}"
+
+
+@live.test
+def gil_always_and_hardly():
+    """Threads that compete for the lock, and threads that let go of it for what they do."""
+    spin, release = (held(live.any_python(), what, 3, 1)["gil"] for what in ("spin", "release"))
+    check(spin > 0.9 and release < 0.25, f"{spin:.0%}, {release:.0%}")
+    return f"{spin:.0%}, {release:.0%}"
+
+
+@live.test
+def beside_record():
+    """The same shares as a recording's, with C code and without."""
+    with Program(live.any_python(), SHARES, 1) as program, tempfile.TemporaryDirectory() as folder:
+        path = f"{folder}/data"
+        subprocess.run([str(live.PYPERF), "record", "-q", "-F", "499", "-g", "-o", path, "-p", str(program.pid), "--duration", "1.5"],
+                       check=True, capture_output=True)
+        recorded = json.loads(live.pyperf("report", "--json", "-i", path).stdout)["functions"]
+        shown = top("-p", program.pid, "-n", 1, "-d", 1.5, "-F", 499, "--native")[-1]["functions"]
+    told = []
+    for name in ("hot", "spin"):
+        ours, theirs = ([event["total"] for row in rows if row["name"] == name for event in row["events"].values()]
+                        for rows in (shown, recorded))
+        check(len(ours) == len(theirs) == 1, name, ours, theirs)
+        check(abs(ours[0] - theirs[0]) < 0.2, name, ours, theirs)
+        told.append(f"{name} {ours[0]:.0%}, {theirs[0]:.0%}")
+    check(any(row["kind"] == "native" for row in shown), "no native functions")
+    return "; ".join(told)
+
+
+@live.test
+def beside_py_spy():
+    """What py-spy says of the same program."""
+    spy = shutil.which("py-spy")
+    if not spy:
+        raise live.Skip("no py-spy")
+    with Program(live.any_python(), SHARES, 1) as program, tempfile.TemporaryDirectory() as folder:
+        ran = subprocess.run([spy, "record", "-d", "1", "-r", "199", "-f", "raw", "-o", f"{folder}/raw", "-p", str(program.pid)],
+                             capture_output=True, text=True)
+        if ran.returncode:
+            raise live.Skip("py-spy does not work here")
+        with open(f"{folder}/raw") as raw:
+            stacks = [line.rsplit(" ", 1) for line in raw]
+        shown = top("-p", program.pid, "-n", 1, "-d", 1, "-F", 199)[-1]["functions"]
+    theirs = [sum(int(n) for stack, n in stacks if f"{name} (" in stack) for name in ("hot", "cold")]
+    ours = [figure(shown, "name", name) for name in ("hot", "cold")]
+    check(min(sum(ours), sum(theirs)) > 20, ours, theirs)
+    told = [hot / (hot + cold) for hot, cold in (ours, theirs)]
+    check(abs(told[0] - told[1]) < 0.25, told)
+    return f"hot {told[0]:.0%}, by py-spy {told[1]:.0%}"
+
+
+@live.test
+def command_and_children():
+    """A program of our own, its child, and its end with its status."""
+    text = ("import os, time\nif not os.fork():\n  def child():\n    t = time.time()\n    while time.time() < t + 0.7: pass\n"
+            "  child(); os._exit(0)\nos.wait(); os._exit(3)")
+    ran = subprocess.run([str(live.PYPERF), "top", "-q", "--json", "-d", "0.3", "-F", "499", "--", live.any_python(), "-c", text],
+                         capture_output=True, text=True, timeout=60)
+    check(ran.returncode == 3, ran.returncode, ran.stderr)
+    tables = [json.loads(line) for line in ran.stdout.splitlines()]
+    check(tables[-1]["ended"] and not tables[0]["ended"], "the end is not told")
+    check(figure(tables[-1]["functions"], "name", "child") > 5, tables[-1]["functions"][:5])
+    return f"{len(tables)} tables"
+
+
+@live.test
+def end_of_the_target():
+    """What was attached to ends: so does top, at once."""
+    with Program(live.any_python(), SHARES, 1) as program:
+        shown = subprocess.Popen([str(live.PYPERF), "top", "-q", "--stdio", "-d", "60", "-p", str(program.pid)],
+                                 stdout=subprocess.PIPE, text=True)
+        time.sleep(0.5)
+    begin = time.monotonic()
+    text = shown.communicate(timeout=30)[0]
+    check(shown.returncode == 0 and ", ended" in text, shown.returncode, text)
+    return f"after {time.monotonic() - begin:.2f} s"
+
+
+# Functions without end, each of a name of its own, and threads and processes.
+CHURN = """
+import os, threading
+print("ready", flush=True)
+n = 0
+while True:
+    n += 1
+    scope = {}
+    exec("def f%d():\\n    for i in range(3000): pass" % n, scope)
+    thread = threading.Thread(target=scope["f%d" % n])
+    thread.start()
+    thread.join()
+    if n % 50 == 0:
+        if not os.fork(): os._exit(0)
+        os.wait()
+"""
+
+
+def resident(pid):
+    with open(f"/proc/{pid}/statm") as statm:
+        return int(statm.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 1e6
+
+
+@live.test
+def memory():
+    """Code, threads and processes without end: what top takes stays within bounds."""
+    seconds = 60 if live.LONG else 3
+    with Program(live.any_python(), CHURN) as program:
+        shown = subprocess.Popen([str(live.PYPERF), "top", "-q", "--stdio", "-d", "0.2", "-F", "999", "-p", str(program.pid)],
+                                 stdout=subprocess.DEVNULL)
+        time.sleep(1)
+        before = resident(shown.pid)
+        time.sleep(seconds)
+        after = resident(shown.pid)
+        shown.send_signal(signal.SIGINT)
+        check(shown.wait(20) == 0, "it did not end by Ctrl-C")
+    # New functions, a thousand samples a second: up to a kilobyte each, until the tables begin anew.
+    check(live.SANITIZED or after - before < seconds + 10, f"{before:.1f} MB, then {after:.1f} MB")
+    return f"{before:.1f} MB, after {seconds} s {after:.1f} MB"
+
+
+if __name__ == "__main__":
+    live.run()

@@ -339,6 +339,8 @@ void summary_empty(FILE *out, const struct profile *profile, const char *filter)
 		fputs("No sample passes ", out);
 		put(out, filter);
 		fputs("; --sort comm,pid,tid,dso lists what there is.\n", out);
+	} else if (summary->trace) {
+		fputs("The recording has no samples, but a trace.\n", out);
 	} else {
 		fputs("The recording has no samples: the program was over before the first one was "
 		      "due, or slept all the time. Record longer, or more often (-F).\n",

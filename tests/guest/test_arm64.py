@@ -140,11 +140,12 @@ def multiplexing():
     copies = 9
     many = ",".join(["r08:u"] * copies)
     boot = Boot(ARCH, f"""
-pyperf stat -q --json -o /out/exact.json -e r08:u -- shares 100000 || exit
-pyperf record -q -e {many} -c 10000000 --python=off --no-metrics -o /out/c.data -- shares 100000 || exit
+pyperf stat -q --json -o /out/exact.json -e r08:u -- shares 50000 || exit
+pyperf record -q -e {many} -c 5000000 --python=off --no-metrics -o /out/c.data -- shares 50000 || exit
 pyperf {JSON} -i /out/c.data >/out/c.json || exit
-pyperf stat -q --json -o /out/py-exact.json -e r08:u -- python3 shares.py 2000 || exit
-pyperf record -q -e cycles,{many} -F 499 --no-metrics -o /out/py.data -- python3 shares.py 2000 || exit
+python3 shares.py 1 # compiles what it imports
+pyperf stat -q --json -o /out/py-exact.json -e r08:u -- python3 shares.py 1200 || exit
+pyperf record -q -e cycles,{many} -F 499 --no-metrics -o /out/py.data -- python3 shares.py 1200 || exit
 pyperf {JSON} -i /out/py.data >/out/py.json || exit
 pyperf report -i /out/c.data || exit
 pyperf annotate -i /out/py.data work || exit
@@ -156,7 +157,7 @@ pyperf annotate -i /out/py.data work || exit
         check(len(events) == copies, report["events"])
         for e in events:
             check(e["running_ns"] < 0.9 * e["enabled_ns"], "it had a counter of its own:", e)
-            check(abs(e["estimated_total"] / truth - 1) < 0.1, name, e, "truth:", truth)
+            check(abs(e["estimated_total"] / truth - 1) < 0.03, name, e, "truth:", truth)
             three, one = shares(report, e["name"], "three", "one", kind="native" if name == "c" else "python",
                                 what="self" if name == "c" else "total")
             check(guest.within(three, three + one, 0.75, 0.999), name, e["name"], three, one)

@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+#define HOMES_MAX 1024 /* looked at for each event: no recording samples more */
+
 /* "cpu_core/cycles/u", or as perf before 6.5 wrote it "cpu_core/cycles:u/". */
 struct parts {
 	size_t pmu, plain; /* lengths */
@@ -38,20 +40,26 @@ static bool are_alike(const struct perf_event_attr *a, const struct perf_event_a
 	       a->exclude_host == b->exclude_host;
 }
 
-static bool are_parts(const struct profile_event *a, const struct profile_event *b)
+/* Is `a` another PMU's part of `b`, whose name is split already? */
+static bool is_part(const struct profile_event *a, const struct profile_event *b,
+		    const struct parts *y)
 {
-	struct parts x, y;
+	struct parts x;
 
-	return split(a->name, &x) && split(b->name, &y) && are_alike(&a->attr, &b->attr) &&
-	       x.plain == y.plain && memcmp(x.name, y.name, x.plain) == 0 &&
-	       strcmp(x.modifiers, y.modifiers) == 0 &&
-	       (x.pmu != y.pmu || memcmp(a->name, b->name, x.pmu) != 0);
+	return split(a->name, &x) && are_alike(&a->attr, &b->attr) && x.plain == y->plain &&
+	       memcmp(x.name, y->name, x.plain) == 0 && strcmp(x.modifiers, y->modifiers) == 0 &&
+	       (x.pmu != y->pmu || memcmp(a->name, b->name, x.pmu) != 0);
 }
 
 uint32_t hybrid_home(const struct profile *profile, uint32_t event)
 {
-	for (uint32_t i = 0; i < event; i++)
-		if (are_parts(&profile->events.items[i], &profile->events.items[event]))
+	const struct profile_event *part = &profile->events.items[event];
+	struct parts parts;
+
+	if (!split(part->name, &parts))
+		return event;
+	for (uint32_t i = 0; i < event && i < HOMES_MAX; i++)
+		if (is_part(&profile->events.items[i], part, &parts))
 			return i;
 	return event;
 }

@@ -40,6 +40,12 @@ const struct poptOption version_options[] = {POPT_TABLEEND};
 #define WITH_MICROHTTPD 0
 #endif
 
+#ifdef HAVE_NCURSES
+#define WITH_NCURSES 1
+#else
+#define WITH_NCURSES 0
+#endif
+
 /* One row per library: what it is for, and the packages that bring it where it was left out. */
 static const struct {
 	const char *name, *purpose, *packages;
@@ -58,6 +64,7 @@ static const struct {
 	{"protobuf", "exports for pprof", "libprotobuf-c-dev protobuf-c-compiler", WITH_PROTOBUF},
 	{"capstone", "disassembly in annotate", "libcapstone-dev", WITH_CAPSTONE},
 	{"microhttpd", "pages served to browsers by view", "libmicrohttpd-dev", WITH_MICROHTTPD},
+	{"ncurses", "interactive views on terminals", "libncurses-dev", WITH_NCURSES},
 	{"jansson", "JSON output", "libjansson-dev", 1},
 	{"yajl", "traces of other tools", "libyajl-dev", 1},
 };

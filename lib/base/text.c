@@ -9,9 +9,10 @@
 
 #define REPLACEMENT 0xfffdu
 
-/* Decodes one character; its length, or 0 where the bytes are no UTF-8 (RFC 3629). */
-static size_t decode(const unsigned char *s, size_t len, uint32_t *cp)
+/* By RFC 3629. */
+size_t text_decode(const void *text, size_t len, uint32_t *cp)
 {
+	const unsigned char *s = text;
 	static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
 	size_t need;
 
@@ -93,7 +94,7 @@ void text_escape(struct strbuf *out, const char *text, size_t len)
 
 	while (len) {
 		uint32_t cp;
-		size_t n = decode(s, len, &cp);
+		size_t n = text_decode(s, len, &cp);
 
 		if (!n) {
 			strbuf_printf(out, "\\x%02x", s[0]);
@@ -114,7 +115,7 @@ void text_repair(struct strbuf *out, const char *text, size_t len)
 
 	while (len) {
 		uint32_t cp;
-		size_t n = decode(s, len, &cp);
+		size_t n = text_decode(s, len, &cp);
 
 		if (n)
 			strbuf_add(out, s, n);
@@ -133,7 +134,7 @@ size_t text_width(const char *text, size_t len)
 
 	while (len) {
 		uint32_t cp;
-		size_t n = decode(s, len, &cp);
+		size_t n = text_decode(s, len, &cp);
 		int columns = 1;
 
 		if (!n)

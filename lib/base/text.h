@@ -19,6 +19,10 @@ void text_escape(struct strbuf *out, const char *text, size_t len);
  * and escape control characters on their own. */
 void text_repair(struct strbuf *out, const char *text, size_t len);
 
+/* Decodes the first character of some UTF-8 (len > 0); its length, or 0 where the bytes are none.
+ */
+size_t text_decode(const void *text, size_t len, uint32_t *cp);
+
 /* Columns that escaped text takes on a terminal (wide characters take two, combining none). */
 size_t text_width(const char *text, size_t len);
 

@@ -9,29 +9,6 @@
 /* Objects without symbols are named below the table from this share on. */
 #define UNNAMED_SHOWN 0.02
 
-static int add_labels(struct layout *layout, const struct report *report, struct err *err)
-{
-	int rc = 0;
-
-	for (size_t i = 0; report->groups && i < report->groups->key_count && !rc; i++)
-		rc = layout_add(
-			layout,
-			(struct table_column){.heading = view_key_name(report->groups->keys[i]),
-					      .left = true,
-					      .cut = TABLE_CUT_MIDDLE,
-					      .gap = 3},
-			err);
-	for (const struct label *l = row_labels; !report->groups && l->key && !rc; l++)
-		if (l->in_text)
-			rc = layout_add(layout,
-					(struct table_column){.heading = l->heading,
-							      .left = true,
-							      .cut = l->cut,
-							      .gap = l->gap},
-					err);
-	return rc;
-}
-
 static void add_row(struct table *table, const struct layout *layout, const struct report *report,
 		    const struct names *names, const struct view_row *row)
 {
@@ -43,36 +20,13 @@ static void add_row(struct table *table, const struct layout *layout, const stru
 			l->add(report, names, row, table_cell(table));
 }
 
-/* Does any row have time below it? Without call chains none has. */
-static bool has_totals(const struct report *report)
-{
-	for (size_t i = 0; i < report->view->count; i++)
-		for (size_t e = 0; e < report->view->events; e++)
-			if (report->view->rows[i].counts[e].total !=
-			    report->view->rows[i].counts[e].self)
-				return true;
-	return false;
-}
-
 static int put_table(FILE *out, const struct report *report, const struct names *names,
 		     size_t *hidden, struct err *err)
 {
-	bool totals = !report->no_children && has_totals(report);
-	struct layout_choice choice = {
-		.ranked = report->event,
-		.totals = totals,
-		.samples = report->show_samples,
-		.total_counts = report->show_samples && totals,
-		.split = !report->groups && profile_summary(report->profile)->python &&
-			 !profile_summary(report->profile)->folded,
-		.metrics = report->metrics,
-	};
 	struct layout layout;
 	struct table table;
-	int rc = layout_init(&layout, report->profile, names, &choice, err);
+	int rc = rows_layout(&layout, report, names, err);
 
-	if (!rc)
-		rc = add_labels(&layout, report, err);
 	table_init(&table, layout.columns.items, layout.columns.len);
 	for (size_t i = 0; i < report->view->count && !rc; i++) {
 		const struct view_row *row = &report->view->rows[i];

@@ -148,3 +148,60 @@ bool rows_pass(const struct report *report, const struct view_row *row, bool *be
 	}
 	return false;
 }
+
+static int add_labels(struct layout *layout, const struct report *report, struct err *err)
+{
+	int rc = 0;
+
+	for (size_t i = 0; report->groups && i < report->groups->key_count && !rc; i++)
+		rc = layout_add(
+			layout,
+			(struct table_column){.heading = view_key_name(report->groups->keys[i]),
+					      .left = true,
+					      .cut = TABLE_CUT_MIDDLE,
+					      .gap = 3},
+			err);
+	for (const struct label *l = row_labels; !report->groups && l->key && !rc; l++)
+		if (l->in_text)
+			rc = layout_add(layout,
+					(struct table_column){.heading = l->heading,
+							      .left = true,
+							      .cut = l->cut,
+							      .gap = l->gap},
+					err);
+	return rc;
+}
+
+/* Does any row have time below it? Without call chains none has. */
+static bool has_totals(const struct report *report)
+{
+	for (size_t i = 0; i < report->view->count; i++)
+		for (size_t e = 0; e < report->view->events; e++)
+			if (report->view->rows[i].counts[e].total !=
+			    report->view->rows[i].counts[e].self)
+				return true;
+	return false;
+}
+
+int rows_layout(struct layout *layout, const struct report *report, const struct names *names,
+		struct err *err)
+{
+	bool totals = !report->no_children && has_totals(report);
+	struct layout_choice choice = {
+		.ranked = report->event,
+		.totals = totals,
+		.samples = report->show_samples,
+		.total_counts = report->show_samples && totals,
+		.split = !report->groups && profile_summary(report->profile)->python &&
+			 !profile_summary(report->profile)->folded,
+		.metrics = report->metrics,
+	};
+	int rc = layout_init(layout, report->profile, names, &choice, err);
+
+	if (rc)
+		return rc;
+	rc = add_labels(layout, report, err);
+	if (rc)
+		layout_fini(layout);
+	return rc;
+}

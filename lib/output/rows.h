@@ -2,6 +2,7 @@
 #define PYPERF_OUTPUT_ROWS_H
 
 #include "output/figure.h"
+#include "output/layout.h"
 #include "output/names.h"
 #include "output/output.h"
 #include "output/table.h"
@@ -24,6 +25,10 @@ struct label {
 extern const struct label row_labels[];
 /* Of a line's row in CSV. */
 extern const struct label line_labels[];
+
+/* The columns of a report as a table: figures, metrics, and what its rows are called. */
+int rows_layout(struct layout *layout, const struct report *report, const struct names *names,
+		struct err *err);
 
 /* The row's value of the group's key number `key`. */
 void rows_add_group(const struct report *report, const struct names *names,

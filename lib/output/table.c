@@ -6,7 +6,6 @@
 
 #define ALIGN_MAX 64 /* a wider cell does not widen its whole column */
 #define CUT_MIN 12   /* columns are not cut below this */
-#define CUT_MARK ".."
 
 void table_init(struct table *table, const struct table_column *columns, size_t count)
 {
@@ -67,109 +66,37 @@ struct strbuf *table_note(struct table *table)
 	return &table->text;
 }
 
-/* Bytes of the longest prefix that is at most `width` columns wide. */
-static size_t prefix_of_width(const char *text, size_t len, size_t width)
+static void measure(struct table_fit *fit, const struct table *table, int limit)
 {
-	size_t at = 0;
-
-	while (at < len) {
-		size_t next = at + 1, columns;
-
-		while (next < len && ((unsigned char)text[next] & 0xc0) == 0x80)
-			next++;
-		columns = text_width(text + at, next - at);
-		if (columns > width)
-			break;
-		width -= columns;
-		at = next;
-	}
-	return at;
-}
-
-/* Where the longest suffix starts that is at most `width` columns wide. */
-static size_t suffix_of_width(const char *text, size_t len, size_t width)
-{
-	size_t at = len;
-
-	while (at) {
-		size_t before = at - 1, columns;
-
-		while (before && ((unsigned char)text[before] & 0xc0) == 0x80)
-			before--;
-		columns = text_width(text + before, at - before);
-		if (columns > width)
-			break;
-		width -= columns;
-		at = before;
-	}
-	return at;
-}
-
-static void blanks(FILE *out, size_t count)
-{
-	fprintf(out, "%*s", (int)count, "");
-}
-
-/* Writes text cut to at most `width` columns and returns the columns it took. */
-static size_t write_cut(FILE *out, const char *text, size_t len, enum table_cut cut, size_t width)
-{
-	size_t natural = text_width(text, len), mark = strlen(CUT_MARK), head = 0, tail;
-
-	if (cut == TABLE_WHOLE || natural <= width || width <= mark) {
-		fwrite(text, 1, len, out);
-		return natural;
-	}
-	if (cut == TABLE_CUT_MIDDLE)
-		head = prefix_of_width(text, len, (width - mark) / 2);
-	tail = suffix_of_width(text, len, width - mark - text_width(text, head));
-	fwrite(text, 1, head, out);
-	fputs(CUT_MARK, out);
-	fwrite(text + tail, 1, len - tail, out);
-	return text_width(text, head) + mark + text_width(text + tail, len - tail);
-}
-
-/* The columns that are printed, with their widths. */
-struct drawn {
-	const struct table *table;
-	struct drawn_column {
-		const struct table_column *as;
-		size_t index, width;
-		bool used;
-	} * columns;
-	size_t count;
-};
-
-static void measure(struct drawn *drawn, int limit)
-{
-	const struct table *table = drawn->table;
 	size_t n = table->column_count;
 
-	drawn->count = n;
-	for (size_t c = 0; c < n; c++) {
-		const char *heading = table->columns[c].heading;
-
-		drawn->columns[c] = (struct drawn_column){
-			.as = &table->columns[c],
-			.index = c,
-			.width = text_width(heading, strlen(heading)),
-		};
-	}
 	for (size_t i = 0; i < table->cells.len; i++) {
 		const struct table_cell *cell = &table->cells.items[i];
 		size_t width = text_width(table->text.buf + cell->start, cell->len);
 
-		drawn->columns[i % n].used |= cell->len > 0;
 		if (i % n == n - 1 && !limit)
-			continue; /* nothing is aligned behind the last column */
+			width = width > 0; /* nothing is aligned behind the last column */
 		if (width > ALIGN_MAX && !limit)
 			width = ALIGN_MAX;
-		if (width > drawn->columns[i % n].width)
-			drawn->columns[i % n].width = width;
+		if (width > fit->widest[i % n])
+			fit->widest[i % n] = width;
 	}
+	for (size_t c = 0; c < n; c++) {
+		const char *heading = table->columns[c].heading;
+		size_t width = text_width(heading, strlen(heading));
+
+		fit->columns[c] = (struct table_fit_column){
+			.as = &table->columns[c],
+			.index = c,
+			.width = fit->widest[c] > width ? fit->widest[c] : width,
+			.used = fit->widest[c] > 0,
+		};
+	}
+	fit->count = n;
 }
 
 /* The least that the column is content with. */
-static size_t wanted(const struct drawn_column *column)
+static size_t wanted(const struct table_fit_column *column)
 {
 	const struct table_column *as = column->as;
 	size_t want = as->want ? as->want : as->cut != TABLE_WHOLE ? CUT_MIN : column->width;
@@ -177,76 +104,75 @@ static size_t wanted(const struct drawn_column *column)
 	return as->gap + (want < column->width ? want : column->width);
 }
 
-static void drop_unused(struct drawn *drawn)
+static void drop_unused(struct table_fit *fit)
 {
 	size_t kept = 0;
 
-	for (size_t c = 0; c < drawn->count; c++)
-		if (drawn->columns[c].used || !drawn->columns[c].as->drop)
-			drawn->columns[kept++] = drawn->columns[c];
-	drawn->count = kept;
+	for (size_t c = 0; c < fit->count; c++)
+		if (fit->columns[c].used || !fit->columns[c].as->drop)
+			fit->columns[kept++] = fit->columns[c];
+	fit->count = kept;
 }
 
 /* Drops columns until the others have what they want. */
-static void drop(struct drawn *drawn, int limit)
+static void drop(struct table_fit *fit, int limit)
 {
 	for (;;) {
 		unsigned int highest = 0;
 		size_t sum = 0, kept = 0;
 
-		for (size_t c = 0; c < drawn->count; c++) {
-			sum += wanted(&drawn->columns[c]);
-			if (drawn->columns[c].as->drop > highest)
-				highest = drawn->columns[c].as->drop;
+		for (size_t c = 0; c < fit->count; c++) {
+			sum += wanted(&fit->columns[c]);
+			if (fit->columns[c].as->drop > highest)
+				highest = fit->columns[c].as->drop;
 		}
 		if (limit <= 0 || sum <= (size_t)limit || !highest)
 			return;
-		for (size_t c = 0; c < drawn->count; c++)
-			if (drawn->columns[c].as->drop != highest)
-				drawn->columns[kept++] = drawn->columns[c];
-		drawn->count = kept;
+		for (size_t c = 0; c < fit->count; c++)
+			if (fit->columns[c].as->drop != highest)
+				fit->columns[kept++] = fit->columns[c];
+		fit->count = kept;
 	}
 }
 
-/* Where the columns of one group end that start at `c`, and how wide they are together. */
-static size_t group_end(const struct drawn *drawn, size_t c, size_t *width)
+size_t table_group_end(const struct table_fit *fit, size_t c, size_t *width)
 {
-	const char *group = drawn->columns[c].as->group;
+	const char *group = fit->columns[c].as->group;
 	size_t end = c + 1;
 
-	*width = drawn->columns[c].width;
-	while (group && end < drawn->count && drawn->columns[end].as->group == group) {
-		*width += drawn->columns[end].as->gap + drawn->columns[end].width;
+	*width = fit->columns[c].width;
+	while (group && end < fit->count && fit->columns[end].as->group == group) {
+		*width += fit->columns[end].as->gap + fit->columns[end].width;
 		end++;
 	}
 	return end;
 }
 
 /* A group's name needs its room too. */
-static void widen_groups(struct drawn *drawn)
+static void widen_groups(struct table_fit *fit)
 {
-	for (size_t c = 0, end; c < drawn->count; c = end) {
-		const char *group = drawn->columns[c].as->group;
+	for (size_t c = 0, end; c < fit->count; c = end) {
+		const char *group = fit->columns[c].as->group;
 		size_t have, want = group ? text_width(group, strlen(group)) : 0;
 
-		end = group_end(drawn, c, &have);
+		end = table_group_end(fit, c, &have);
 		if (want > have)
-			drawn->columns[c].width += want - have;
+			fit->columns[c].width += want - have;
 	}
 }
 
 /* Narrows columns until the line fits: always the widest, which harms the fewest names. */
-static void fit(struct drawn *drawn, int limit)
+static void narrow(struct table_fit *fit, int limit)
 {
 	size_t sum = 0;
 
-	for (size_t c = 0; c < drawn->count; c++)
-		sum += drawn->columns[c].as->gap + drawn->columns[c].width;
+	for (size_t c = 0; c < fit->count; c++)
+		sum += fit->columns[c].as->gap + fit->columns[c].width;
 	while (limit > 0 && sum > (size_t)limit) {
-		struct drawn_column *widest = NULL;
+		struct table_fit_column *widest = NULL;
 
-		for (size_t c = 0; c < drawn->count; c++) {
-			struct drawn_column *column = &drawn->columns[c];
+		for (size_t c = 0; c < fit->count; c++) {
+			struct table_fit_column *column = &fit->columns[c];
 
 			if (column->as->cut != TABLE_WHOLE && column->width > CUT_MIN &&
 			    (!widest || column->width > widest->width))
@@ -259,109 +185,29 @@ static void fit(struct drawn *drawn, int limit)
 	}
 }
 
-static void print_groups(FILE *out, const struct drawn *drawn)
+int table_fit(struct table_fit *fit, struct table *table, int width, struct err *err)
 {
-	size_t pending = 0;
-	bool any = false;
-
-	for (size_t c = 0, end; c < drawn->count; c = end) {
-		const char *group = drawn->columns[c].as->group;
-		size_t have, want;
-
-		pending += drawn->columns[c].as->gap;
-		end = group_end(drawn, c, &have);
-		if (!group) {
-			pending += have;
-			continue;
-		}
-		want = text_width(group, strlen(group));
-		blanks(out, pending + (have - want + 1) / 2);
-		fputs(group, out);
-		pending = (have - want) / 2;
-		any = true;
-	}
-	if (any)
-		fputc('\n', out);
-}
-
-static void print_headings(FILE *out, const struct drawn *drawn)
-{
-	size_t pending = 0;
-
-	for (size_t c = 0; c < drawn->count; c++) {
-		const struct drawn_column *column = &drawn->columns[c];
-		const char *heading = column->as->heading;
-		size_t width = text_width(heading, strlen(heading)), pad = column->width - width;
-
-		pending += column->as->gap;
-		if (!width) {
-			pending += column->width;
-			continue;
-		}
-		blanks(out, pending + (column->as->left ? 0 : pad));
-		fputs(heading, out);
-		pending = column->as->left ? pad : 0;
-	}
-	fputc('\n', out);
-}
-
-static void print_row(FILE *out, const struct drawn *drawn, size_t row, bool cut)
-{
-	const struct table *table = drawn->table;
-	size_t pending = 0;
-
-	for (size_t c = 0; c < drawn->count; c++) {
-		const struct drawn_column *column = &drawn->columns[c];
-		const struct table_cell *cell =
-			&table->cells.items[row * table->column_count + column->index];
-		const char *text = table->text.buf + cell->start;
-		size_t width = text_width(text, cell->len);
-		size_t pad = width < column->width ? column->width - width : 0;
-
-		pending += column->as->gap;
-		if (!cell->len) {
-			pending += column->width;
-			continue;
-		}
-		blanks(out, pending + (column->as->left ? 0 : pad));
-		width = write_cut(out, text, cell->len, cut ? column->as->cut : TABLE_WHOLE,
-				  column->width);
-		pending = column->as->left && width < column->width ? column->width - width : 0;
-	}
-	fputc('\n', out);
-}
-
-int table_print(FILE *out, struct table *table, int width, struct err *err)
-{
-	size_t n = table->column_count, rows = table->cells.len / n, indent = 0, note = 0;
-	struct drawn drawn = {.table = table};
+	size_t n = table->column_count;
 
 	close_open(table);
-	drawn.columns = calloc(n, sizeof(*drawn.columns));
-	if (!drawn.columns || table->failed || strbuf_failed(&table->text)) {
-		free(drawn.columns);
+	if (!fit->columns) {
+		fit->columns = calloc(n + 1, sizeof(*fit->columns));
+		fit->widest = calloc(n + 1, sizeof(*fit->widest));
+	}
+	if (!fit->columns || !fit->widest || table->failed || strbuf_failed(&table->text))
 		return err_nomem(err);
-	}
-	measure(&drawn, width);
-	drop_unused(&drawn);
-	drop(&drawn, width);
-	widen_groups(&drawn);
-	fit(&drawn, width);
-	for (size_t c = 0; c < drawn.count; c++)
-		indent += drawn.columns[c].as->gap +
-			  (c + 1 < drawn.count ? drawn.columns[c].width : 0);
-	print_groups(out, &drawn);
-	print_headings(out, &drawn);
-	for (size_t row = 0; row < rows; row++) {
-		print_row(out, &drawn, row, width > 0);
-		for (; note < table->notes.len && table->notes.items[note].row == row; note++) {
-			const struct table_cell *text = &table->notes.items[note].text;
-
-			blanks(out, indent);
-			fwrite(table->text.buf + text->start, 1, text->len, out);
-			fputc('\n', out);
-		}
-	}
-	free(drawn.columns);
+	fit->cut = width > 0;
+	measure(fit, table, width);
+	drop_unused(fit);
+	drop(fit, width);
+	widen_groups(fit);
+	narrow(fit, width);
 	return 0;
+}
+
+void table_fit_fini(struct table_fit *fit)
+{
+	free(fit->columns);
+	free(fit->widest);
+	*fit = (struct table_fit){0};
 }

@@ -65,4 +65,35 @@ struct strbuf *table_note(struct table *table);
 /* `width` 0: no limit. */
 int table_print(FILE *out, struct table *table, int width, struct err *err);
 
+/*
+ * The same in steps, for who draws lines one by one: which columns there is room for, then lines.
+ * A table that is fitted again, with other rows, keeps the widths that it had, so that columns stay
+ * where they are; all zero is one that was never fitted.
+ */
+struct table_fit {
+	struct table_fit_column {
+		const struct table_column *as;
+		size_t index, width;
+		bool used;
+	} * columns;
+	size_t count;
+	size_t *widest; /* by column of the table: what its cells took so far; 0: nothing */
+	bool cut;	/* text that is too wide for its column is cut */
+};
+int table_fit(struct table_fit *fit, struct table *table, int width, struct err *err);
+void table_fit_fini(struct table_fit *fit);
+/* Where the columns of one group end that start at `c`, and how wide they are together. */
+size_t table_group_end(const struct table_fit *fit, size_t c, size_t *width);
+
+/* Takes the parts of a line: text of a column, `blanks` behind the part before. */
+struct table_writer {
+	void (*text)(void *ctx, size_t column, size_t blanks, const char *text, size_t len);
+	void *ctx;
+};
+/* False, and nothing written, where no column has a group. */
+bool table_put_groups(const struct table_fit *fit, const struct table_writer *writer);
+void table_put_headings(const struct table_fit *fit, const struct table_writer *writer);
+void table_put_row(const struct table_fit *fit, const struct table *table, size_t row,
+		   const struct table_writer *writer);
+
 #endif

@@ -9,6 +9,7 @@ struct view_matcher {
 	const struct profile *profile;
 	bool *threads, *functions;
 	bool all_functions; /* no filter on the leaf: samples without a stack pass too */
+	bool *stacks;	    /* by the innermost Python frame; NULL: all */
 };
 
 /* Is the word one of those between the commas? NULL lists everything. */
@@ -64,6 +65,27 @@ static void decide(struct view_matcher *matcher, const struct view_filter *filte
 	}
 }
 
+/* A stack has its caller's innermost Python frame, unless it is one itself. */
+static int decide_stacks(struct view_matcher *matcher, const char *file)
+{
+	const struct profile *profile = matcher->profile;
+	size_t count = profile_stack_count(profile);
+
+	matcher->stacks = calloc(count + 1, sizeof(bool));
+	if (!matcher->stacks)
+		return -1;
+	for (uint32_t i = 1; i < count; i++) {
+		const struct profile_stack *stack = profile_stack(profile, i);
+		const struct profile_function *f = profile_function(
+			profile, profile_frame(profile, stack->frame)->function);
+
+		matcher->stacks[i] = f->kind == FRAME_PYTHON
+					     ? strcmp(profile_text(profile, f->file), file) == 0
+					     : matcher->stacks[stack->parent];
+	}
+	return 0;
+}
+
 int view_matcher_new(struct view_matcher **out, const struct profile *profile,
 		     const struct view_filter *filter, struct err *err)
 {
@@ -79,7 +101,8 @@ int view_matcher_new(struct view_matcher **out, const struct profile *profile,
 	matcher->profile = profile;
 	matcher->threads = calloc(profile_thread_count(profile) + 1, sizeof(bool));
 	matcher->functions = calloc(profile_function_count(profile) + 1, sizeof(bool));
-	if (!matcher->threads || !matcher->functions) {
+	if (!matcher->threads || !matcher->functions ||
+	    (filter->python_file && decide_stacks(matcher, filter->python_file))) {
 		view_matcher_free(matcher);
 		return err_nomem(err);
 	}
@@ -94,6 +117,7 @@ void view_matcher_free(struct view_matcher *matcher)
 		return;
 	free(matcher->threads);
 	free(matcher->functions);
+	free(matcher->stacks);
 	free(matcher);
 }
 
@@ -101,7 +125,7 @@ bool view_matches(const struct view_matcher *matcher, uint32_t thread, uint32_t 
 {
 	uint32_t frame;
 
-	if (!matcher->threads[thread])
+	if (!matcher->threads[thread] || (matcher->stacks && !matcher->stacks[stack]))
 		return false;
 	if (matcher->all_functions)
 		return true;

@@ -19,6 +19,8 @@ struct view_filter {
 	const char *comm;	 /* NULL: all; names separated by commas */
 	const char *pids, *tids; /* decimal, separated by commas */
 	const char *dso;	 /* samples whose leaf lies in this object (last path component) */
+	const char
+		*python_file; /* those whose innermost Python frame lies in this file: its path */
 };
 
 struct view_count {

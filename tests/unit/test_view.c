@@ -237,12 +237,22 @@ static void filters(void **state)
 		struct view_filter filter;
 		uint64_t samples;
 	} cases[] = {
-		{{.comm = "python3"}, 11},  {{.comm = "other"}, 4},
-		{{.comm = "x,other,y"}, 4}, {{.comm = "othe"}, 0},
-		{{.pids = "101"}, 4},	    {{.pids = "100,101"}, 15},
-		{{.pids = "10"}, 0},	    {{.tids = "100"}, 11},
-		{{.dso = "lib.so"}, 4},	    {{.dso = "[kernel]"}, 2},
-		{{.dso = "c.py"}, 5},	    {{.tids = "100", .pids = "101"}, 0},
+		{{.comm = "python3"}, 11},
+		{{.comm = "other"}, 4},
+		{{.comm = "x,other,y"}, 4},
+		{{.comm = "othe"}, 0},
+		{{.pids = "101"}, 4},
+		{{.pids = "100,101"}, 15},
+		{{.pids = "10"}, 0},
+		{{.tids = "100"}, 11},
+		{{.dso = "lib.so"}, 4},
+		{{.dso = "[kernel]"}, 2},
+		{{.dso = "c.py"}, 5},
+		{{.tids = "100", .pids = "101"}, 0},
+		{{.python_file = "/app/b.py"}, 5},
+		{{.python_file = "/app/c.py"}, 8},
+		{{.python_file = "b.py"}, 0},
+		{{.python_file = "/app/a.py", .dso = "[kernel]"}, 2},
 	};
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {

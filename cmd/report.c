@@ -4,6 +4,7 @@
 
 #include "base/sink.h"
 #include "base/text.h"
+#include "browse/browse.h"
 #include "output/output.h"
 
 #include <string.h>
@@ -14,7 +15,7 @@
 static struct {
 	char *sort, *kind, *metrics, *html;
 	double percent_limit;
-	int children, no_children, samples, json, csv, memory;
+	int children, no_children, samples, json, csv, memory, stdio, tui;
 } given = {.percent_limit = -1};
 
 const struct poptOption report_options[] = {
@@ -37,7 +38,10 @@ const struct poptOption report_options[] = {
 	{"csv", '\0', POPT_ARG_NONE, &given.csv, 0, "write comma-separated values", NULL},
 	{"html", '\0', POPT_ARG_STRING, &given.html, 0,
 	 "write one page for browsers: flame graph, tables, source, time line", "FILE"},
-	{"stdio", '\0', POPT_ARG_NONE, NULL, 0, "plain text, as always: for users of perf", NULL},
+	{"stdio", '\0', POPT_ARG_NONE, &given.stdio, 0,
+	 "text, on a terminal too, where otherwise a view opens", NULL},
+	{"tui", '\0', POPT_ARG_NONE, &given.tui, 0,
+	 "the interactive view; where there is no terminal that is an error", NULL},
 	{NULL, '\0', POPT_ARG_INCLUDE_TABLE, (void *)reduced_options, 0, NULL, NULL},
 	{NULL, '\0', POPT_ARG_INCLUDE_TABLE, (void *)inline_options, 0, NULL, NULL},
 	{NULL, '\0', POPT_ARG_INCLUDE_TABLE, (void *)view_options, 0, NULL, NULL},
@@ -112,13 +116,22 @@ static int parse_sort(const struct command *command, struct sorting *sorting)
 	return status;
 }
 
+/* Terminals get the interactive view, unless something else was asked for. */
+static bool is_interactive(void)
+{
+	return given.tui || (!given.stdio && !given.json && !given.csv && !given.html &&
+			     !given.memory && !screen_check(NULL));
+}
+
 static int check_options(const struct command *command, struct report *report)
 {
-	bool text = !given.json && !given.csv;
+	bool text = !given.json && !given.csv && !is_interactive();
 
 	report->kind = OUTPUT_ANY_KIND;
 	if (given.json + given.csv + (given.html != NULL) > 1)
 		return command_usage(command, "--json, --csv and --html exclude each other");
+	if (given.tui && (given.stdio || given.json || given.csv || given.html || given.memory))
+		return command_usage(command, "--tui is a view, and no other output");
 	if (given.memory && (given.csv || given.html))
 		return command_usage(command, "--memory writes text or JSON");
 	if (given.children && given.no_children)
@@ -181,6 +194,30 @@ static int show_memory(const struct opened *opened, struct err *err)
 			  : output_memory_text(stdout, &report, err);
 }
 
+/* 1 where the terminal turned out to be none for views. */
+static int browse(const struct report *report, const struct opened *opened,
+		  const struct sorting *sorting, struct err *err)
+{
+	const struct browse browse = {
+		.report = *report,
+		.profile = opened->profile,
+		.filter = &opened->filter,
+		.order = sorting->order,
+		.keys = sorting->keys,
+		.key_count = sorting->key_count,
+	};
+	struct screen *screen;
+	int rc = screen_open(&screen, err);
+
+	if (rc)
+		return rc == ERR_UNSUPPORTED && !given.tui ? 1 : rc;
+	rc = browse_report(screen, &browse, err);
+	if (!rc)
+		rc = screen_run(screen, err);
+	screen_close(screen);
+	return rc;
+}
+
 static int show(struct report *report, const struct opened *opened, const struct sorting *sorting,
 		struct err *err)
 {
@@ -198,6 +235,11 @@ static int show(struct report *report, const struct opened *opened, const struct
 	if (sorting->order == VIEW_BY_TOTAL)
 		columns.basis = MEASURE_TOTAL;
 	report->metrics = &columns;
+	if (is_interactive()) {
+		rc = browse(report, opened, sorting, err);
+		if (rc <= 0)
+			return rc;
+	}
 	if (sorting->key_count)
 		rc = view_groups(&groups, opened->profile, &opened->filter, sorting->keys,
 				 sorting->key_count, sorting->order, opened->event, err);
@@ -243,6 +285,8 @@ int cmd_report(int argc, const char **argv)
 	poptFreeContext(context);
 	if (status)
 		return status;
+	if (given.tui && screen_check(&err))
+		return command_fail(&err);
 	if (given.html) {
 		rc = report_html(&err);
 		return rc < 0 ? command_fail(&err) : 0;

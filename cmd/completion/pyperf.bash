@@ -11,7 +11,7 @@ _pyperf_options() { # COMMAND
 		;;
 	report)
 		echo "-s --sort --children --no-children --percent-limit -k --kind -n --show-nr-samples" \
-			"--metrics --memory --reduced --json --csv --html --stdio --inline --no-inline $_pyperf_view"
+			"--metrics --memory --reduced --json --csv --html --stdio --tui --inline --no-inline $_pyperf_view"
 		;;
 	annotate) echo "--metrics --memory --bytecode --callers --callees --reduced --json --csv --stdio $_pyperf_view" ;;
 	view) echo "--reduced --port --no-browser --inline --no-inline $_pyperf_view" ;;

@@ -1,0 +1,71 @@
+#ifndef PYPERF_BROWSE_CALLTREE_H
+#define PYPERF_BROWSE_CALLTREE_H
+
+#include "output/fold.h"
+#include "profile/view.h"
+
+#include <stdbool.h>
+
+/*
+ * Who calls a function, and what it calls, as trees that are made where they are looked at.
+ *
+ * Both come from the tree of stacks by function (fold.h), weighed once for a filter: a branch of a
+ * call tree is a set of places in it, and a branch's children are the places next to these, grouped
+ * by function. A function that calls itself is looked at from its outermost call, so that no sample
+ * counts twice.
+ */
+enum calltree_side {
+	CALLTREE_CALLERS,
+	CALLTREE_CALLEES,
+};
+
+/* One place in the tree of stacks, reached from a place of the function that was opened. */
+struct calltree_place {
+	uint32_t at, origin; /* folds */
+};
+
+/* A branch: a function, called (or calling) along one path. */
+struct calltree_branch {
+	uint32_t function;
+	enum calltree_side side;
+	size_t first, count;		 /* of places */
+	size_t children, children_count; /* of branches; valid once `opened` */
+	bool opened;
+	/* By event: total, and for callees self; nothing else. */
+	struct view_count *counts;
+};
+
+struct calltree {
+	const struct profile *profile;
+	struct folds folds;
+	size_t events;
+	struct view_count *weights;		/* fold * events: self and total */
+	bool *outermost;			/* folds without their function above them */
+	uint32_t *children, *child_start;	/* folds below a fold */
+	uint32_t *of_function, *function_start; /* outermost folds of a function */
+	struct {
+		VEC_OF(struct calltree_place)
+	} places;
+	struct {
+		VEC_OF(struct calltree_branch)
+	} branches;
+};
+
+int calltree_init(struct calltree *calls, const struct profile *profile, struct err *err);
+void calltree_fini(struct calltree *calls);
+/* Weighs anew and forgets all branches. */
+int calltree_weigh(struct calltree *calls, const struct view_filter *filter, struct err *err);
+
+/* The children of a function, as branch *branch, an index; its counts are those of the whole. */
+int calltree_of(struct calltree *calls, uint32_t function, enum calltree_side side, size_t *branch,
+		struct err *err);
+/* Finds a branch's children: `children` and `children_count` of it are set, the heaviest by the
+ * event first. */
+int calltree_open(struct calltree *calls, size_t branch, uint32_t event, struct err *err);
+
+static inline const struct view_count *calltree_weight(const struct calltree *calls, uint32_t fold)
+{
+	return &calls->weights[fold * calls->events];
+}
+
+#endif

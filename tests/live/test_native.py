@@ -148,9 +148,9 @@ def copies():
 # Needs no library, and ends by a signal when it has worked.
 LONELY = """
 static volatile int sink;
-__attribute__((noinline)) static int c(int n) { int s = 0; for (int i = 0; i < n; i++) { sink += i; s += sink; } return s; }
-__attribute__((noinline)) static int b(int n) { int r = c(n) + 1; sink = r; return r; }
-__attribute__((noinline)) static int a(int n) { int r = b(n) + 2; sink = r; return r; }
+__attribute__((noipa)) static int c(int n) { int s = 0; for (int i = 0; i < n; i++) { sink += i; s += sink; } return s; }
+__attribute__((noipa)) static int b(int n) { int r = c(n) + 1; sink = r; return r; }
+__attribute__((noipa)) static int a(int n) { int r = b(n) + 2; sink = r; return r; }
 void _start(void) { for (long i = 0; i < ROUNDS; i++) a(100000); __builtin_trap(); }
 """
 

@@ -22,7 +22,6 @@
 static void exercise(volatile unsigned char *memory)
 {
 	const struct timespec moment = {.tv_nsec = 1000};
-	static volatile unsigned int odd;
 	unsigned int x = 12345;
 	unsigned char *fresh;
 
@@ -30,7 +29,7 @@ static void exercise(volatile unsigned char *memory)
 		x = x * 1664525u + 1013904223u;
 		memory[(x >> 8) % MEMORY]++;
 		if (x & 1u << 20)
-			odd += memory[i];
+			memory[i]++;
 	}
 	fresh = mmap(NULL, 1u << 16, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (fresh != MAP_FAILED) {

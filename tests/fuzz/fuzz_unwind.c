@@ -4,7 +4,9 @@
  *
  * Input: u8 length of the stack in words, that many words, then the file, which is mapped at BASE;
  * bytes that are no ELF file are the code and the .eh_frame of generated code. Words of the stack
- * below 64 K stand for addresses in the file, those from there to 128 K for places on the stack.
+ * below 64 K stand for addresses in the file, those from there to 128 K for places on the stack,
+ * those from there to 192 K for places on the one that a signal interrupted, the stack's second
+ * half.
  */
 #include "arch/arch.h"
 #include "unwind/unwind.h"
@@ -18,6 +20,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 
 #define BASE 0x400000u
 #define STACK 0x7ffc00000000u
+#define INTERRUPTED 0x7ffd00000000u
 #define WORDS_MAX 255
 #define MAX_FRAMES 32
 
@@ -74,7 +77,9 @@ static uint64_t place(uint64_t word)
 {
 	if (word < 0x10000)
 		return BASE + word;
-	return word < 0x20000 ? STACK + (word - 0x10000) : word;
+	if (word < 0x20000)
+		return STACK + (word - 0x10000);
+	return word < 0x30000 ? INTERRUPTED + (word - 0x20000) : word;
 }
 
 static void walk(const struct unwind_backend *with, struct unwinder *unwinder, uint64_t *words,
@@ -82,8 +87,13 @@ static void walk(const struct unwind_backend *with, struct unwinder *unwinder, u
 {
 	struct unwind_frame frames[MAX_FRAMES];
 	struct unwind_stack stack = {.frames = frames, .max = MAX_FRAMES};
-	struct unwind_input input = {
-		.stack = words, .stack_addr = STACK, .stack_len = count * sizeof(*words)};
+	size_t half = count / 2;
+	struct unwind_input input = {.stack = words,
+				     .stack_addr = STACK,
+				     .stack_len = count * sizeof(*words),
+				     .interrupted = {.bytes = words + half,
+						     .addr = INTERRUPTED,
+						     .len = (count - half) * sizeof(*words)}};
 
 	for (size_t i = 0; i < UNWIND_REGS; i++)
 		input.regs.reg[i] = count ? words[i % count] : STACK;

@@ -58,6 +58,36 @@ static int choose_leader(struct event_list *events, struct err *err)
 	return ret;
 }
 
+static bool same_cpus(const struct event_spec *a, const struct event_spec *b)
+{
+	return a->cpus && b->cpus ? strcmp(a->cpus, b->cpus) == 0 : a->cpus == b->cpus;
+}
+
+/* One group with the first event; what is not counted where that is, on a hybrid CPU, is put behind
+ * it and stands alone. */
+static void make_group(struct event_list *events)
+{
+	size_t members = 1;
+
+	for (size_t i = 1; i < events->len; i++) {
+		struct event_spec member = events->items[i];
+
+		if (!same_cpus(&member, &events->items[0]))
+			continue;
+		memmove(&events->items[members + 1], &events->items[members],
+			(i - members) * sizeof(member));
+		events->items[members++] = member;
+	}
+	for (size_t i = 0; i < events->len; i++) {
+		struct event_spec *spec = &events->items[i];
+
+		spec->group = i < members && members > 1 ? 0 : -1;
+		spec->counted = i > 0 && i < members;
+		spec->leader = !spec->counted;
+		spec->weak = true;
+	}
+}
+
 static int prepare(const struct stat_setup *setup, struct recorder *recorder,
 		   struct event_list *events, struct counts *counts, struct err *err)
 {
@@ -72,14 +102,8 @@ static int prepare(const struct stat_setup *setup, struct recorder *recorder,
 	ret = event_list_probe(events, true, err);
 	if (!ret)
 		ret = choose_leader(events, err);
-	for (size_t i = 0; !ret && i < events->len; i++) {
-		struct event_spec *spec = &events->items[i];
-
-		spec->group = events->len > 1 ? 0 : -1;
-		spec->leader = i == 0;
-		spec->counted = i > 0;
-		spec->weak = true;
-	}
+	if (!ret)
+		make_group(events);
 	if (!ret)
 		ret = event_list_probe(events, recorder_reads_groups(recorder, setup->target), err);
 	if (!ret)

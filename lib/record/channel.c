@@ -144,6 +144,7 @@ bool channels_reach(const struct channels *channels, size_t channel, size_t even
 static int find_elsewhere(struct channels *channels, struct err *err)
 {
 	const struct event_list *list = channels->options->events;
+	size_t leader = 0;
 
 	channels->elsewhere = calloc(channels->len * list->len, sizeof(*channels->elsewhere));
 	if (!channels->elsewhere)
@@ -152,9 +153,14 @@ static int find_elsewhere(struct channels *channels, struct err *err)
 		struct cpus cpus = {0};
 		int ret = list->items[i].cpus ? cpus_parse(&cpus, list->items[i].cpus, err) : 0;
 
-		for (size_t c = 0; !ret && list->items[i].cpus && c < channels->len; c++)
-			channels->elsewhere[c * list->len + i] = !cpus_contain(
-				&cpus, channels->items[c].cpu);
+		if (list->items[i].leader)
+			leader = i;
+		/* Members are where their leader is. */
+		for (size_t c = 0; !ret && c < channels->len; c++)
+			channels->elsewhere[c * list->len + i] =
+				channels->elsewhere[c * list->len + leader] ||
+				(list->items[i].cpus &&
+				 !cpus_contain(&cpus, channels->items[c].cpu));
 		vec_fini(&cpus);
 		if (ret)
 			return ret;

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -25,6 +26,7 @@
  * counted on one CPU alone. A child runs three times as long on the first as on the second.
  */
 #define UNIT_MS 40
+#define PAGES 512
 
 static void spin(int cpu, int ms)
 {
@@ -44,6 +46,18 @@ static void spin(int cpu, int ms)
 	while (now.tv_sec < end.tv_sec || (now.tv_sec == end.tv_sec && now.tv_nsec < end.tv_nsec));
 }
 
+static void fault(size_t pages)
+{
+	size_t size = (size_t)sysconf(_SC_PAGESIZE);
+	volatile char *memory = mmap(NULL, pages * size, PROT_READ | PROT_WRITE,
+				     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (memory == MAP_FAILED || madvise((void *)memory, pages * size, MADV_NOHUGEPAGE) < 0)
+		_exit(1);
+	for (size_t i = 0; i < pages; i++)
+		memory[i * size] = 1;
+}
+
 static pid_t start_child(int go_fd)
 {
 	pid_t pid = fork();
@@ -55,6 +69,7 @@ static pid_t start_child(int go_fd)
 	if (read(go_fd, &byte, 1) != 1)
 		_exit(1);
 	spin(0, 3 * UNIT_MS);
+	fault(PAGES);
 	spin(1, UNIT_MS);
 	_exit(0);
 }
@@ -91,10 +106,10 @@ static bool on_wake(void *ctx)
 
 static void parts_are_counted_on_their_cpus(void **state)
 {
-	struct event_spec specs[] = {part("cpu_core/task-clock/u", "0"),
-				     part("cpu_atom/task-clock/u", "1"),
-				     part("cpu_none/task-clock/u", "4095")};
-	struct event_list events = {.items = specs, .len = 3, .cap = 3};
+	struct event_spec specs[] = {
+		part("cpu_core/task-clock/u", "0"), part("cpu_atom/task-clock/u", "1"),
+		part("cpu_none/task-clock/u", "4095"), part("leader", "1"), part("member", NULL)};
+	struct event_list events = {.items = specs, .len = 5, .cap = 5};
 	struct recorder_target target = {.kind = RECORDER_PROCESSES, .cgroup = {.fd = -1}};
 	struct recorder_options options = {.events = &events,
 					   .frequency = 999,
@@ -102,7 +117,7 @@ static void parts_are_counted_on_their_cpus(void **state)
 					   .python = RECORDER_PYTHON_OFF,
 					   .sources = sources_new()};
 	char path[] = "/tmp/pyperf-test-XXXXXX", pid[16];
-	struct recorder_count counts[3];
+	struct recorder_count counts[5];
 	struct recorder_result result;
 	struct recorder *recorder;
 	struct profile *profile;
@@ -114,6 +129,11 @@ static void parts_are_counted_on_their_cpus(void **state)
 
 	if (sysconf(_SC_NPROCESSORS_ONLN) < 2)
 		skip();
+	/* Its pages fault on the first CPU, where its leader is not. */
+	specs[3].group = specs[4].group = 0;
+	specs[4].leader = false;
+	specs[4].attr.config = PERF_COUNT_SW_PAGE_FAULTS;
+	specs[4].attr.exclude_kernel = 0;
 	assert_true(wake_fd >= 0 && fd >= 0 && pipe(pipe_fds) == 0);
 	close(fd);
 	waited = (struct waited){.pid = start_child(pipe_fds[0]), .go_fd = pipe_fds[1]};
@@ -141,6 +161,7 @@ static void parts_are_counted_on_their_cpus(void **state)
 			fail_msg("part %d was counted for %g of its time", i, share);
 	}
 	assert_int_equal(counts[2].value, 0);
+	assert_true(counts[3].value > 0 && counts[4].value < PAGES / 2);
 	share = (double)counts[0].value / (double)(counts[0].value + counts[1].value);
 	if (share < 0.7 || share > 0.8)
 		fail_msg("the first CPU has %g", share);

@@ -3,6 +3,7 @@
 #include "cmd/match.h"
 
 #include "base/log.h"
+#include "browse/annotate.h"
 #include "output/details.h"
 #include "output/output.h"
 
@@ -14,7 +15,7 @@
 
 static struct {
 	char *metrics;
-	int json, csv, stdio, memory;
+	int json, csv, stdio, tui, memory;
 	int bytecode, callers, callees;
 } given;
 
@@ -33,8 +34,10 @@ const struct poptOption annotate_options[] = {
 	 "write JSON: the functions that match, and their lines", NULL},
 	{"csv", '\0', POPT_ARG_NONE, &given.csv, 0,
 	 "write comma-separated values: the lines of the functions that match", NULL},
-	{"stdio", '\0', POPT_ARG_NONE, &given.stdio, 0, "plain text, as always: for users of perf",
-	 NULL},
+	{"stdio", '\0', POPT_ARG_NONE, &given.stdio, 0,
+	 "plain text, on a terminal too, instead of the interactive view", NULL},
+	{"tui", '\0', POPT_ARG_NONE, &given.tui, 0,
+	 "the interactive view; where there is no terminal that is an error", NULL},
 	{NULL, '\0', POPT_ARG_INCLUDE_TABLE, (void *)reduced_options, 0, NULL, NULL},
 	{NULL, '\0', POPT_ARG_INCLUDE_TABLE, (void *)view_options, 0, NULL, NULL},
 	POPT_TABLEEND,
@@ -178,6 +181,25 @@ static int show_memory(struct annotation *a, uint32_t function, struct err *err)
 			  : output_memory_text(stdout, &report, err);
 }
 
+/* The view on a terminal; a positive number where there is none to draw on. */
+static int browse(const struct annotate *annotate, struct err *err)
+{
+	struct screen *screen;
+	int rc;
+
+	if (!given.tui &&
+	    (given.stdio || wanted_details() || view_given.reduced || screen_check(NULL)))
+		return 1;
+	rc = screen_open(&screen, err);
+	if (rc)
+		return rc == ERR_UNSUPPORTED && !given.tui ? 1 : rc;
+	rc = annotate_view_open(screen, annotate, 0, err);
+	if (!rc)
+		rc = screen_run(screen, err);
+	screen_close(screen);
+	return rc;
+}
+
 /* UINT32_MAX: the lines that matter, of all. */
 static int show_one(struct annotation *a, uint32_t function, struct err *err)
 {
@@ -193,12 +215,16 @@ static int show_one(struct annotation *a, uint32_t function, struct err *err)
 		.width = view_width(),
 		.metrics = &a->metrics,
 	};
+	int rc;
 
 	if (function == UINT32_MAX)
 		return output_annotate_overview(stdout, &annotate, a->lines, err);
 	if (a->matches.count > 1)
 		log_info("'%s' matches %zu functions; this one has most of their samples", a->word,
 			 a->matches.count);
+	rc = browse(&annotate, err);
+	if (rc <= 0)
+		return rc;
 	if (profile_function(a->opened.profile, function)->kind == FRAME_PYTHON)
 		return output_annotate_python(stdout, &annotate, err);
 	return output_annotate_native(stdout, &annotate, err);
@@ -282,6 +308,9 @@ int cmd_annotate(int argc, const char **argv)
 		return status;
 	if (given.json && given.csv)
 		status = command_usage(command, "--json and --csv exclude each other");
+	else if (given.tui && (given.stdio || given.json || given.csv || given.memory ||
+			       wanted_details() || view_given.reduced))
+		status = command_usage(command, "--tui is a view, and no other output");
 	else if (wanted_details() && (given.memory || given.csv))
 		status = command_usage(command, "--bytecode, --callers and --callees are neither "
 						"in CSV nor with --memory");
@@ -295,6 +324,8 @@ int cmd_annotate(int argc, const char **argv)
 	}
 	poptFreeContext(context);
 	annotation.word = word;
+	if (!status && given.tui && screen_check(&err))
+		status = command_fail(&err);
 	rc = status ? 0 : view_open(&annotation.opened, &options, &err);
 	if (!rc && !status)
 		rc = show(&annotation, &err);

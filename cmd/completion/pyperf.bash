@@ -13,7 +13,7 @@ _pyperf_options() { # COMMAND
 		echo "-s --sort --children --no-children --percent-limit -k --kind -n --show-nr-samples" \
 			"--metrics --memory --reduced --json --csv --html --stdio --tui --inline --no-inline $_pyperf_view"
 		;;
-	annotate) echo "--metrics --memory --bytecode --callers --callees --reduced --json --csv --stdio $_pyperf_view" ;;
+	annotate) echo "--metrics --memory --bytecode --callers --callees --reduced --json --csv --stdio --tui $_pyperf_view" ;;
 	view) echo "--reduced --port --no-browser --inline --no-inline $_pyperf_view" ;;
 	script) echo "--inline --no-inline $_pyperf_view" ;;
 	export) echo "-f --format -o --output --weight --min-duration --merge --offset --inline --no-inline $_pyperf_view" ;;

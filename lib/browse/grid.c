@@ -35,6 +35,19 @@ void grid_role(struct grid *grid, size_t column, enum screen_role role)
 	grid->roles.items[cell] = role;
 }
 
+void grid_heat(struct grid *grid, const struct layout *layout, uint32_t event,
+	       const struct view_count *counts, const uint64_t *period_total)
+{
+	for (size_t i = 0; counts && i < layout->places.len; i++) {
+		const struct layout_place *place = &layout->places.items[i];
+
+		if (place->figure && place->figure->unit == FIGURE_SHARE && place->event == event)
+			grid_role(grid, i,
+				  screen_heat(
+					  place->figure->of(&counts[event], period_total[event])));
+	}
+}
+
 int grid_fit(struct grid *grid, int width, struct err *err)
 {
 	/* What has no room in a narrow terminal may have it in a wide one. */

@@ -1,7 +1,7 @@
 #ifndef PYPERF_BROWSE_GRID_H
 #define PYPERF_BROWSE_GRID_H
 
-#include "output/table.h"
+#include "output/layout.h"
 #include "screen/line.h"
 
 /*
@@ -31,6 +31,10 @@ void grid_begin(struct grid *grid, const struct table_column *columns, size_t co
 void grid_reset(struct grid *grid);
 /* The role of a column of the row that was filled last. */
 void grid_role(struct grid *grid, size_t column, enum screen_role role);
+/* The roles of the shares in the row that was filled last: of the event, how hot they are. Nothing
+ * where `counts` is NULL. */
+void grid_heat(struct grid *grid, const struct layout *layout, uint32_t event,
+	       const struct view_count *counts, const uint64_t *period_total);
 int grid_fit(struct grid *grid, int width, struct err *err);
 /* The line of groups' names where there are any (`index` 0), then that of headings. */
 unsigned int grid_headings(const struct grid *grid);

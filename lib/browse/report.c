@@ -26,21 +26,6 @@ static enum screen_role role_of(const struct report_view *view, uint32_t functio
 	return roles[code_origin(view->browse->profile, function)];
 }
 
-/* Heat of the event that ranks, on the columns of its shares. */
-static void add_heat(struct report_view *view, const struct view_count *counts)
-{
-	uint32_t event = view->report.event;
-	uint64_t whole = view->report.view->period_total[event];
-
-	for (size_t i = 0; i < view->layout.places.len; i++) {
-		const struct layout_place *place = &view->layout.places.items[i];
-
-		if (place->figure && place->figure->unit == FIGURE_SHARE && place->event == event)
-			grid_role(&view->grid, i,
-				  screen_heat(place->figure->of(&counts[event], whole)));
-	}
-}
-
 static void add_mark(const struct screen_tree_row *row, struct strbuf *cell)
 {
 	strbuf_printf(cell, "%*s%c ", (int)row->depth * INDENT, "",
@@ -94,7 +79,8 @@ static void add_row(struct report_view *view, const struct screen_tree_row *row)
 		shown = rows->rows[index];
 		layout_row(&view->layout, &view->grid.table, rows, &shown);
 		add_labels(view, row, &shown);
-		add_heat(view, shown.counts);
+		grid_heat(&view->grid, &view->layout, view->report.event, shown.counts,
+			  rows->period_total);
 		return;
 	}
 	branch = &view->calls.branches.items[index];
@@ -105,7 +91,8 @@ static void add_row(struct report_view *view, const struct screen_tree_row *row)
 	shown = (struct view_row){.function = branch->function};
 	layout_cells(&view->layout, &view->grid.table, branch->counts, rows->period_total);
 	add_labels(view, row, &shown);
-	add_heat(view, branch->counts);
+	grid_heat(&view->grid, &view->layout, view->report.event, branch->counts,
+		  rows->period_total);
 }
 
 static size_t count_rows(void *self)

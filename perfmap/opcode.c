@@ -54,6 +54,22 @@ bool py_bytecode_next(struct py_bytecode *bytecode, struct py_instruction *instr
 	return true;
 }
 
+bool py_bytecode_is_whole(unsigned int minor, const uint8_t *code, size_t len)
+{
+	static const char *const hiding[] = {"INSTRUMENTED_LINE", "INSTRUMENTED_INSTRUCTION",
+					     "ENTER_EXECUTOR", "TRACE_RECORD"};
+	struct py_bytecode bytecode;
+	struct py_instruction instruction;
+
+	if (!py_bytecode_init(&bytecode, minor, code, len))
+		return false;
+	while (py_bytecode_next(&bytecode, &instruction))
+		for (size_t i = 0; i < sizeof(hiding) / sizeof(hiding[0]); i++)
+			if (instruction.name && strcmp(instruction.name, hiding[i]) == 0)
+				return false;
+	return true;
+}
+
 /* How far the number is shifted to make room for flags. */
 static unsigned int flag_bits(unsigned int minor, const char *opcode)
 {

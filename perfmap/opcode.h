@@ -61,6 +61,10 @@ bool py_bytecode_init(struct py_bytecode *bytecode, unsigned int minor, const ui
 /* False at the end. */
 bool py_bytecode_next(struct py_bytecode *bytecode, struct py_instruction *instruction);
 
+/* False where opcodes stand in it that hide which one they replaced, and so what follows: those of
+ * sys.monitoring for lines and instructions, and of the JIT (3.12+). */
+bool py_bytecode_is_whole(unsigned int minor, const uint8_t *code, size_t len);
+
 /* The lists of names that a code object has. */
 enum py_names_list {
 	PY_NAMES_ANY,	 /* co_names: globals, attributes, modules */

@@ -233,7 +233,9 @@ static void put_head(FILE *out, const struct body *body)
 	else if (source_changed(body->source) > 0)
 		fputs("The file has changed since; this is the text that was recorded.\n", out);
 	if (annotate->details & DETAIL_BYTECODE && body->details.bytecode->partial)
-		fputs("Of some samples the bytecode is not in the recording.\n", out);
+		fputs("Of some samples the bytecode is not in the recording, or sys.monitoring or "
+		      "the JIT replaced it.\n",
+		      out);
 	fputc('\n', out);
 }
 

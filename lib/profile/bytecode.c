@@ -20,7 +20,7 @@ struct making {
 	struct {
 		VEC_OF(struct variant)
 	} variants;
-	struct map of_code; /* index of a code object -> variant + 1 */
+	struct map of_code; /* index of a code object -> variant + 1; 0: cannot be shown */
 	struct numbering n;
 	bool partial;
 };
@@ -82,18 +82,19 @@ static int add_variant(struct making *m, const struct py_code *code, int index)
 static int variant_of(struct making *m, int index)
 {
 	const struct py_code *code = profile_code(m->profile, index);
-	struct py_bytecode bytecode;
 	uint64_t *known;
+	bool added;
 	int found = -1;
 
-	if (!code || !code->bytecode_len ||
-	    !py_bytecode_init(&bytecode, code->minor, code->bytecode, code->bytecode_len))
+	if (!code || !code->bytecode_len)
 		return -2;
-	known = map_put(&m->of_code, (uint64_t)index, NULL);
+	known = map_put(&m->of_code, (uint64_t)index, &added);
 	if (!known)
 		return -1;
-	if (*known)
-		return (int)*known - 1;
+	if (!added)
+		return *known ? (int)*known - 1 : -2;
+	if (!py_bytecode_is_whole(code->minor, code->bytecode, code->bytecode_len))
+		return -2;
 	for (size_t i = 0; i < m->variants.len && found < 0; i++)
 		if (is_variant(&m->variants.items[i], code))
 			found = (int)i;

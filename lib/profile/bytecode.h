@@ -25,7 +25,7 @@ struct view_bytecode {
 	size_t count;
 	const struct py_code **variants;
 	size_t variant_count;
-	bool partial; /* of some samples the bytecode or the instruction is not known */
+	bool partial; /* of some samples the bytecode or the instruction is not known, or hidden */
 	struct view_count *counts;
 };
 

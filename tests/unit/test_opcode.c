@@ -204,6 +204,16 @@ static void test_any_bytes(void **state)
 	}
 }
 
+/* 3.12: RESUME, then INSTRUMENTED_LINE in the place of who knows what. */
+static void test_hidden(void **state)
+{
+	static const uint8_t plain[] = {151, 0, 121, 0}, hidden[] = {151, 0, 254, 0};
+
+	assert_true(py_bytecode_is_whole(12, plain, sizeof(plain)));
+	assert_false(py_bytecode_is_whole(12, hidden, sizeof(hidden)));
+	assert_false(py_bytecode_is_whole(5, plain, sizeof(plain)));
+}
+
 static void test_names(void **state)
 {
 	const struct py_instruction global = {
@@ -252,9 +262,8 @@ static int check_files(char **paths)
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_samples),
-		cmocka_unit_test(test_live),
-		cmocka_unit_test(test_any_bytes),
+		cmocka_unit_test(test_samples),	  cmocka_unit_test(test_live),
+		cmocka_unit_test(test_any_bytes), cmocka_unit_test(test_hidden),
 		cmocka_unit_test(test_names),
 	};
 

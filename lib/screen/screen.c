@@ -301,29 +301,6 @@ static int on_key(struct screen *screen, int code, struct err *err)
 	return 0;
 }
 
-static void on_input(struct screen *screen, const struct terminal_input *input)
-{
-	struct err err = {0};
-	int rc;
-
-	strbuf_reset(&screen->message);
-	if (list_of(screen))
-		list_of(screen)->search_left = 0;
-	rc = input->key == SCREEN_MOUSE ? on_mouse(screen, input, &err)
-					: on_key(screen, input->key, &err);
-	settle(screen, rc, &err);
-}
-
-static void read_keys(struct screen *screen)
-{
-	struct terminal_input input;
-	bool gone = false;
-
-	while (screen->layers.len && !screen->quit && terminal_read(&input, &gone))
-		on_input(screen, &input);
-	screen->quit |= gone;
-}
-
 static bool is_searching(struct screen *screen)
 {
 	struct screen_layer *top = screen_top(screen);
@@ -348,6 +325,32 @@ static void search_on(struct screen *screen)
 		break;
 	}
 	screen->stale = true;
+}
+
+static void on_input(struct screen *screen, const struct terminal_input *input)
+{
+	struct err err = {0};
+	int rc;
+
+	/* A key ends a search, but one that was typed ahead comes after what the search finds. */
+	if (is_searching(screen))
+		search_on(screen);
+	strbuf_reset(&screen->message);
+	if (list_of(screen))
+		list_of(screen)->search_left = 0;
+	rc = input->key == SCREEN_MOUSE ? on_mouse(screen, input, &err)
+					: on_key(screen, input->key, &err);
+	settle(screen, rc, &err);
+}
+
+static void read_keys(struct screen *screen)
+{
+	struct terminal_input input;
+	bool gone = false;
+
+	while (screen->layers.len && !screen->quit && terminal_read(&input, &gone))
+		on_input(screen, &input);
+	screen->quit |= gone;
 }
 
 /* Calls ticks that are due; ms until the next one is, or -1. */

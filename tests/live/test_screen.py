@@ -77,7 +77,7 @@ def keys_and_views():
         shown.keys("<", "<")
         shown.wait("by total")
         shown.keys("/", "HASH_", "Enter", "Enter")
-        shown.wait("return len|hexdigest|called on")
+        shown.wait("^ Work.hash_all  golden.py:16")
         shown.keys("q")
         shown.wait("by total")
         shown.keys("/", "nowhere", "Enter")

@@ -19,7 +19,7 @@ pyperf record -q -e cycles,instructions -F 499 -o /out/c.data -- shares 30000 ||
 pyperf {JSON} -i /out/c.data >/out/c.json || exit
 pyperf record -q -e cycles,instructions -F 499 -o /out/py.data -- python3 shares.py 1500 || exit
 pyperf {JSON} -i /out/py.data >/out/py.json || exit
-pyperf annotate -i /out/py.data work || exit
+pyperf annotate --stdio -i /out/py.data work || exit
 """, GUEST_ICOUNT=ICOUNT)
     told = []
     for name, kind, what in (("c", "native", "self"), ("py", "python", "total")):
@@ -147,8 +147,8 @@ python3 shares.py 1 # compiles what it imports
 pyperf stat -q --json -o /out/py-exact.json -e r08:u -- python3 shares.py 1200 || exit
 pyperf record -q -e cycles,{many} -F 499 --no-metrics -o /out/py.data -- python3 shares.py 1200 || exit
 pyperf {JSON} -i /out/py.data >/out/py.json || exit
-pyperf report -i /out/c.data || exit
-pyperf annotate -i /out/py.data work || exit
+pyperf report --stdio -i /out/c.data || exit
+pyperf annotate --stdio -i /out/py.data work || exit
 """, GUEST_ICOUNT=ICOUNT)
     told = []
     for name, exact in (("c", "exact"), ("py", "py-exact")):

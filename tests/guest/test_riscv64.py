@@ -28,7 +28,7 @@ def metrics():
     boot = Boot(ARCH, """
 echo 1 >/proc/sys/net/core/bpf_jit_enable
 pyperf record -q -e cycles,dTLB-load-misses -F 499 -o /out/w.data -- python3 walks.py 60 || exit
-pyperf annotate -i /out/w.data hot || exit
+pyperf annotate --stdio -i /out/w.data hot || exit
 pyperf annotate -i /out/w.data hot --json >/out/w.json
 """)
     report = boot.report("w.json")

@@ -25,7 +25,8 @@ KEYS = [
     ("open the row", b"l"), ("flame graph", b"f"), ("zoom in", b"jjjj\r"), ("search", b"/work_3\r"), ("back", b"q"),
     ("annotate", b"\r"), ("back", b"q"), ("help", b"?"), ("back", b"q"),
 ]
-PERF_KEYS = [("one row down", b"\x1b[B"), ("one page down", b"\x1b[6~"), ("last row", b"\x1b[F"), ("open the row", b"+")]
+# perf asks for the event first.
+PERF_KEYS = [("the event's functions", b"\r"), ("one row down", b"\x1b[B"), ("one page down", b"\x1b[6~"), ("last row", b"\x1b[F"), ("open the row", b"+")]
 
 
 class Screen:
@@ -90,7 +91,7 @@ def parts(bench):
                 bench.say(f"  {name}", f"{ms:.1f} ms", "under 50 ms", ms < 50)
             if not shutil.which("perf"):
                 return
-            first, took = measured(["perf", "report", "--tui", "-i", long], PERF_KEYS, b"Overhead", options.rounds)
+            first, took = measured(["perf", "report", "--tui", "-i", long], PERF_KEYS, b"Available samples", options.rounds)
             bench.say("  perf report --tui: first screen", f"{first:.0f} ms")
             for name, ms in took.items():
                 bench.say(f"    {name}", f"{ms:.1f} ms")

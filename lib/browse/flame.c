@@ -137,7 +137,7 @@ static void put_box(const struct flame *flame, const struct screen_area *area,
 	/* Also to be found where there is no colour. */
 	screen_line_add(&line, role, selected ? ">" : "");
 	add_name(flame, box->fold, screen_line_part(&line, role));
-	screen_line_printf(&line, role, "%*s", box->width, "");
+	screen_line_blanks(&line, role, (size_t)box->width);
 	screen_put(area, 1 + box->depth - flame->top, box->column, box->width, &line, selected);
 	/* Names do not run into each other. */
 	if (box->width > 1) {

@@ -71,7 +71,7 @@ static void write_part(void *ctx, size_t column, size_t blanks, const char *text
 				: column < writer->count ? writer->roles[column]
 							 : SCREEN_PLAIN;
 
-	strbuf_printf(screen_line_part(writer->line, SCREEN_PLAIN), "%*s", (int)blanks, "");
+	screen_line_blanks(writer->line, SCREEN_PLAIN, blanks);
 	strbuf_add(screen_line_part(writer->line, role), text, len);
 }
 

@@ -72,7 +72,7 @@ static void draw_full(struct screen *screen, struct screen_layer *layer, int row
 	if (layer->view->title)
 		layer->view->title(layer->self, line);
 	/* The bar goes from side to side, whatever its parts are. */
-	screen_line_printf(line, SCREEN_BAR, "%*s", columns, "");
+	screen_line_blanks(line, SCREEN_BAR, (size_t)columns);
 	strbuf_add(screen_line_part(&bar, SCREEN_BAR), line->text.buf, line->text.len);
 	terminal_put(0, 0, columns, &bar, false);
 	screen_line_fini(&bar);

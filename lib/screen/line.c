@@ -58,14 +58,16 @@ void screen_line_printf(struct screen_line *line, enum screen_role role, const c
 	screen_line_add(line, role, text);
 }
 
+void screen_line_blanks(struct screen_line *line, enum screen_role role, size_t count)
+{
+	strbuf_printf(screen_line_part(line, role), "%*s", (int)count, "");
+}
+
 void screen_line_pad(struct screen_line *line, size_t column)
 {
 	size_t width = screen_line_width(line);
 
-	if (width)
-		strbuf_char(screen_line_part(line, SCREEN_PLAIN), ' ');
-	for (width += width > 0; width < column; width++)
-		strbuf_char(screen_line_part(line, SCREEN_PLAIN), ' ');
+	screen_line_blanks(line, SCREEN_PLAIN, width < column ? column - width : width > 0);
 }
 
 void screen_line_skip(struct screen_line *line, size_t columns)

@@ -54,6 +54,7 @@ void screen_line_escape(struct screen_line *line, enum screen_role role, const c
 			size_t len);
 void screen_line_printf(struct screen_line *line, enum screen_role role, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
+void screen_line_blanks(struct screen_line *line, enum screen_role role, size_t count);
 /* Plain blanks up to the column; one at least where the line is that long already. */
 void screen_line_pad(struct screen_line *line, size_t column);
 /* Takes the first columns away. */

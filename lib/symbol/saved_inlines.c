@@ -86,8 +86,9 @@ static int decode_names(struct saved_inlines *inlines, struct bytes *section, st
 		added = intern_add(&inlines->names, name.at, bytes_left(&name));
 		if (added == INTERN_NONE)
 			return err_nomem(err);
-		/* Each once, and none empty: else the numbers would be others. */
-		section->bad = added != id;
+		/* Each once, and none empty: else the numbers would be others. A symbol has no NUL.
+		 */
+		section->bad = added != id || memchr(name.at, 0, bytes_left(&name));
 	}
 	return 0;
 }

@@ -134,7 +134,7 @@ static uint64_t find_saved(const struct copies *copies, const struct copy *copy,
 
 	while (i && !stack->frames[i].exact)
 		i--;
-	if (!i || !sigreturn)
+	if (!i || !sigreturn || copy->top.bytes.len < sizeof(sp))
 		return 0;
 	saved = stack->frames[i - 1].sp + (uint64_t)sigreturn->saved[copies->arch->dwarf_sp];
 	if (saved - copy->top.sp > copy->top.bytes.len - sizeof(sp))

@@ -156,12 +156,13 @@ static void put_hints(struct screen *screen, struct screen_line *line, int colum
 	layer_tables(screen_top(screen), tables);
 	for (size_t i = 0; i < LAYER_TABLES; i++) {
 		/* Help and the way back are worth more than anything: they come first. */
-		const struct screen_key *key = tables[(i + LAYER_TABLES - 1) % LAYER_TABLES];
+		size_t table = (i + LAYER_TABLES - 1) % LAYER_TABLES;
+		const struct screen_key *key = tables[table];
 
 		for (; key && key->codes[0]; key++) {
 			struct strbuf name = {0};
 
-			if (!key->hint)
+			if (!key->hint || !layer_reaches(tables, table, key))
 				continue;
 			screen_key_name(key->codes[0], &name);
 			if (screen_line_width(line) + name.len + strlen(key->hint) + 1 <

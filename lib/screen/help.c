@@ -19,7 +19,7 @@ static const struct screen_key *row_at(const struct help *help, size_t at, bool 
 		bool any = false;
 
 		for (const struct screen_key *key = help->tables[t]; key && key->codes[0]; key++) {
-			if (!key->help)
+			if (!key->help || !layer_reaches(help->tables, t, key))
 				continue;
 			any = true;
 			*is_row = true;

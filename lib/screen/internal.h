@@ -46,6 +46,9 @@ extern const struct screen_key screen_list_keys[], screen_common_keys[];
 /* The tables that the layer's keys are looked for in, in that order. */
 #define LAYER_TABLES 3
 void layer_tables(const struct screen_layer *layer, const struct screen_key *tables[LAYER_TABLES]);
+/* Does its first code reach the key of a table, or does a table before have it? */
+bool layer_reaches(const struct screen_key *const tables[LAYER_TABLES], size_t table,
+		   const struct screen_key *key);
 
 struct screen_layer *screen_top(struct screen *screen);
 /* Draws everything; ends with the cursor where the prompt has it. */

@@ -114,6 +114,15 @@ void layer_tables(const struct screen_layer *layer, const struct screen_key *tab
 	tables[2] = screen_common_keys;
 }
 
+bool layer_reaches(const struct screen_key *const tables[LAYER_TABLES], size_t table,
+		   const struct screen_key *key)
+{
+	for (size_t i = 0; i < table; i++)
+		if (screen_key_find(tables[i], key->codes[0]))
+			return false;
+	return true;
+}
+
 struct screen_layer *screen_top(struct screen *screen)
 {
 	return screen->layers.len ? &screen->layers.items[screen->layers.len - 1] : NULL;

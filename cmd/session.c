@@ -182,6 +182,15 @@ static void on_signal(struct session *session, const struct signalfd_siginfo *in
 	session->interrupts++;
 }
 
+void session_end(struct session *session)
+{
+	session->timed_out = session->told = session->stopped = true;
+	if (session->pid > 0 && !session->ended) {
+		session->give_up_ns = clock_now_ns() + TERM_GRACE_MS * 1000000ull;
+		kill(session->pid, SIGTERM);
+	}
+}
+
 bool session_wake(struct session *session)
 {
 	struct signalfd_siginfo info;

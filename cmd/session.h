@@ -44,6 +44,8 @@ int session_open(struct session *session, pid_t pid, struct err *err);
 void session_close(struct session *session);
 /* After so much time the session ends: the program by SIGTERM, what was attached to untouched. */
 void session_timer(uint64_t duration_us);
+/* The same at once, since the user wants no more of it. */
+void session_end(struct session *session);
 /* Looks at what happened; true when the program or what was attached to is done with. */
 bool session_wake(struct session *session);
 /* When the session had to end first: the program is not to suffer for it. */

@@ -4,6 +4,7 @@
 #include "record/child.h"
 #include "record/target.h"
 #include "record/way.h"
+#include "screen/screen.h"
 
 #include <limits.h>
 #include <stdlib.h>
@@ -123,6 +124,7 @@ static int set_options(const struct command *command, struct top_setup *setup)
 	setup->delay_ms = delay_us / 1000;
 	setup->turns = (uint64_t)given.turns;
 	setup->json = given.json;
+	setup->on_screen = !given.stdio && !given.json && !given.turns && !screen_check(NULL);
 	return 0;
 }
 
@@ -149,7 +151,10 @@ static int hold_program(struct looking *looking, struct child *child,
 
 	if (!options->command)
 		return 0;
+	if (looking->setup->on_screen && (ret = aside_begin(&looking->aside, err)))
+		return ret;
 	ret = child_hold(child, options->command, recorder_environment(looking->recorder), err);
+	aside_end(&looking->aside);
 	if (ret || target->kind != RECORDER_COMMAND)
 		return ret;
 	task = vec_push(&target->tasks);
@@ -164,8 +169,6 @@ static int look(struct looking *looking, struct child *child)
 {
 	const char *name = looking->setup->options.command ? looking->setup->options.command[0]
 							   : NULL;
-	bool on_screen = !given.stdio && !given.json && !given.turns && isatty(STDOUT_FILENO) &&
-			 isatty(STDIN_FILENO);
 	struct recorder_result result;
 	struct err err = {0};
 	int ret = looking_open(looking, &err), status;
@@ -178,13 +181,14 @@ static int look(struct looking *looking, struct child *child)
 	}
 	if (looking->setup->duration_us)
 		session_timer(looking->setup->duration_us);
-	ret = on_screen ? top_print(looking, &err) : top_print(looking, &err);
+	ret = looking->setup->on_screen ? top_screen(looking, &err) : top_print(looking, &err);
 	if (ret)
 		command_fail(&err);
 	status = recorder_close(looking->recorder, -1, &result, &err);
 	if (status && !ret)
 		command_fail(&err);
 	session_wait(&looking->session);
+	aside_show(&looking->aside);
 	session_warn(&looking->session, name);
 	return session_status(&looking->session) ? session_status(&looking->session)
 						 : ret || status;
@@ -208,6 +212,7 @@ static int top(struct top_setup *setup, struct event_list *events)
 		.session = {.pid = -1, .signal_fd = -1},
 		.look_fd = -1,
 		.turn_fd = -1,
+		.aside = {.saved = {-1, -1, -1}, .file = -1},
 	};
 	struct err err = {0};
 	char program[PATH_MAX];

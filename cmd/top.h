@@ -1,6 +1,7 @@
 #ifndef PYPERF_CMD_TOP_H
 #define PYPERF_CMD_TOP_H
 
+#include "cmd/aside.h"
 #include "cmd/session.h"
 #include "output/top.h"
 
@@ -14,7 +15,7 @@ struct top_setup {
 	uint64_t delay_ms;	  /* between two turns */
 	uint64_t turns;		  /* 0: without end */
 	uint64_t duration_us;	  /* likewise */
-	bool json;
+	bool json, on_screen;
 };
 
 /* What is being looked at. */
@@ -30,7 +31,8 @@ struct looking {
 	struct strbuf title;
 	int look_fd, turn_fd; /* timers: at the lock, at everything */
 	uint64_t turns;
-	struct err err; /* of what was called back */
+	struct aside aside; /* what the program writes while the screen is shown */
+	struct err err;	    /* of what was called back */
 };
 
 /* `looking->session` and ->recorder are made; the program is held. */

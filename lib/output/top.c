@@ -416,7 +416,7 @@ static void add_gil(const struct top *top, bool all, struct strbuf *out)
 		strbuf_printf(out, " (of process %d, the busiest of %zu)", (int)pid, many);
 }
 
-void top_head(const struct top *top, const struct top_choice *choice, struct strbuf *out)
+void top_head_samples(const struct top *top, const struct top_choice *choice, struct strbuf *out)
 {
 	const struct profile_event *event = profile_event(live_profile(top->live, choice->all),
 							  choice->event);
@@ -430,7 +430,11 @@ void top_head(const struct top *top, const struct top_choice *choice, struct str
 		strbuf_printf(out, " at %" PRIu64 " Hz", top->frequency);
 	strbuf_printf(out, ": %s samples in %s%.1f s, %s lost", samples,
 		      choice->all ? "" : "the last ", seconds, lost);
-	strbuf_printf(out, "   CPU %.0f%%", 100 * top->threads->cpu);
+}
+
+void top_head_threads(const struct top *top, const struct top_choice *choice, struct strbuf *out)
+{
+	strbuf_printf(out, "CPU %.0f%%", 100 * top->threads->cpu);
 	add_gil(top, choice->all, out);
 	strbuf_printf(out, "   threads %zu active of %zu%s", top->threads->active,
 		      top->threads->rows.len, top->threads->cut ? "+" : "");
@@ -448,7 +452,9 @@ int output_top_text(FILE *out, const struct top *top, const struct top_choice *c
 	text_escape(&head, top->title, strlen(top->title));
 	strbuf_printf(&head, "   %.1f s%s\n", (double)(top->now - top->began) / 1e9,
 		      top->ended ? ", ended" : "");
-	top_head(top, choice, &head);
+	top_head_samples(top, choice, &head);
+	strbuf_char(&head, '\n');
+	top_head_threads(top, choice, &head);
 	fprintf(out, "%s\n\n", strbuf_text(&head));
 	for (unsigned int i = 0; !ret && i < table.heading_count; i++)
 		fprintf(out, "%s\n", table.text + table.headings[i]);

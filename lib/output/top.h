@@ -57,8 +57,10 @@ int top_table_make(struct top_table *table, const struct top *top, const struct 
 		   struct err *err);
 void top_table_fini(struct top_table *table);
 
-/* "99 Hz: 1,234 samples, 0 lost   CPU 198%   GIL 97%   ..." */
-void top_head(const struct top *top, const struct top_choice *choice, struct strbuf *out);
+/* "cpu-clock at 99 Hz: 1,234 samples in the last 5.0 s, 0 lost" */
+void top_head_samples(const struct top *top, const struct top_choice *choice, struct strbuf *out);
+/* "CPU 198%   GIL 97%   threads 3 active of 12" */
+void top_head_threads(const struct top *top, const struct top_choice *choice, struct strbuf *out);
 /* What is measured and what the figures mean, for help. */
 extern const char top_legend[];
 

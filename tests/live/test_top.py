@@ -9,6 +9,7 @@ import tempfile
 import time
 
 import live
+import terminal
 from live import check
 
 # Threads that do three quarters of their work in one function, by their own CPU time, and in no step with
@@ -227,6 +228,42 @@ def memory():
     # New functions, a thousand samples a second: up to a kilobyte each, until the tables begin anew.
     check(live.SANITIZED or after - before < seconds + 10, f"{before:.1f} MB, then {after:.1f} MB")
     return f"{before:.1f} MB, after {seconds} s {after:.1f} MB"
+
+
+@live.test
+def screen():
+    """The table on a terminal: rows, order, filter, lines of a function, pause, and the end."""
+    with tempfile.TemporaryDirectory() as folder, terminal.terminal(100, 24) as shown:
+        path = f"{folder}/shares.py"
+        with open(path, "w") as source:
+            source.write(SHARES)
+        shown.run(f"{live.PYPERF} top -q -d 0.2 -F 499 -- {live.any_python()} {path} 2; echo status $?")
+        shown.wait(r"threads 2 active of 2")
+        shown.wait(r"^ *[\d.]+% .*\bspin\b +shares.py:3")
+        shown.keys("l")
+        shown.wait(r"spin +shares.py:5 +while time.thread_time\(\) < end: pass")
+        shown.keys("t")
+        shown.wait(r"^ *[\d.]+%  +[\d.]+% +\d+  .*spin  shares.py:5")
+        shown.keys("f", "2", "/")
+        shown.run("hot")
+        lines = shown.wait(r"filter: hot")
+        shown.wait(r"\bcold\b", gone=True)
+        shown.keys("Enter")
+        shown.wait(r"^ +[\d.]+% .*\bdef hot|def hot\(\): spin")
+        shown.keys("q", "p")
+        shown.wait("paused")
+        shown.resize(50, 10)
+        shown.wait("60")
+        shown.resize(100, 24)
+        shown.wait("paused")
+        shown.keys("q")
+        # What the program wrote comes when the terminal is free again.
+        shown.wait(r"^ready\nstatus 0")
+        shown.run(f"{live.PYPERF} top -q -d 0.2 -- {live.any_python()} -c 'exit(5)'; echo status $?")
+        shown.wait("ended")
+        shown.keys("q")
+        shown.wait("status 5")
+    return f"{len(lines)} lines"
 
 
 if __name__ == "__main__":

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """Traces of other tools on one time line with ours: export --format trace --merge.
 
-tests/data/viztracer holds phases.py as VizTracer 1.1.1 and pyperf saw the same run of it. PyTorch's
-traces are made here, byte by byte as libkineto's output_json.cpp prints them.
+tests/data/viztracer and tests/data/pytorch hold a phases.py as VizTracer 1.1.1, PyTorch 2.4.1 and pyperf
+saw the same run of it. More of PyTorch's traces, with times that are chosen, are made here, byte by byte
+as libkineto's output_json.cpp prints them.
 """
 import gzip
 import json
@@ -17,6 +18,7 @@ from live import check, pyperf
 
 DATA = live.TOP / "tests/data/viztracer"
 RECORDING = DATA / "viztracer.data"
+PYTORCH = live.TOP / "tests/data/pytorch"
 INTERVAL = 1e6 / 199  # microseconds between samples
 FOLDER = tempfile.TemporaryDirectory(prefix="pyperf-merge-")
 
@@ -27,10 +29,10 @@ def file(name, content):
     return path
 
 
-def merge(path, *options):
+def merge(path, *options, recording=RECORDING):
     out = pathlib.Path(FOLDER.name, "out.json")
     out.unlink(missing_ok=True)
-    ran = pyperf("export", "-i", RECORDING, "-f", "trace", "--merge", path, "-o", out, *options)
+    ran = pyperf("export", "-i", recording, "-f", "trace", "--merge", path, "-o", out, *options)
     check(ran.returncode == 0, "merging", path.name, "ended with", ran.returncode, ran.stderr)
     check(not ran.stderr, "said", ran.stderr)
     return json.loads(out.read_text())
@@ -135,12 +137,39 @@ def op(name, ts, dur, tid=7):
     )
 
 
-def wall_of_first_sample():
+def wall_of_first_sample(recording=RECORDING):
     """By the recording alone: its trace has the time of day of its first sample."""
-    ran = pyperf("export", "-i", RECORDING, "-f", "trace")
+    ran = pyperf("export", "-i", recording, "-f", "trace")
     trace = json.loads(ran.stdout)
     check(trace["samples"][0]["ts"] == 0)
     return trace["baseTimeNanoseconds"]
+
+
+@live.test
+def own_trace_of_pytorch():
+    """What was sampled in spin() was sampled while PyTorch had that range open, and never in rest()'s."""
+    recording, packed = PYTORCH / "torch.data", PYTORCH / "torch.json.gz"
+    plain = file("torch.json", gzip.decompress(packed.read_bytes()))
+    original, trace = json.loads(plain.read_text()), merge(packed, recording=recording)
+    check(merge(plain, recording=recording) == trace, "the compressed file merges otherwise")
+    spins, rests = (slices(trace, ("user_annotation",), name) for name in ("spin", "rest"))
+    check(len(spins) == len(rests) == 3, spins, rests)
+    sampled = slices(trace, OURS, "spin (phases.py")
+    interval = 1e6 / 499
+    for start, end, _ in sampled:
+        check(any(a <= start and end <= b + interval for a, b, _ in spins), "sampled at", start, end, "but ran", spins)
+    for a, b, _ in rests:
+        check(not [s for s in sampled if s[0] < b and s[1] > a + interval], "sampled in spin while in rest")
+    for a, b, _ in spins:
+        check([s for s in sampled if a <= s[0] < b], "a spin without a sample")
+    # To the nanosecond, as far as a double of that size goes.
+    at = (wall_of_first_sample(recording) - original["baseTimeNanoseconds"]) / 1000
+    check(abs(trace["samples"][0]["ts"] - at) < 0.001, "the first sample is at", trace["samples"][0]["ts"], "not", at)
+    kept = [event for event in trace["traceEvents"] if event in original["traceEvents"]]
+    check(kept == original["traceEvents"], "events are lost or out of order")
+    check({e["pid"] for _, _, e in ours(trace)} == {spins[0][2]["pid"]}, "our slices are another process's")
+    check(all(trace[key] == original[key] for key in original if key != "traceEvents"), "members differ")
+    return f"{len(sampled)} slices of spin"
 
 
 @live.test

@@ -109,4 +109,8 @@ int py_codes_decode(struct py_codes *codes, struct bytes section, struct err *er
 int py_codes_encode_bytecode(const struct py_codes *codes, const uint8_t *only, struct strbuf *out);
 int py_codes_decode_bytecode(struct py_codes *codes, struct bytes section, struct err *err);
 
+/* Appends a string object as UTF-8; -1 where it cannot be read. */
+int py_text_read(const struct memory *memory, const struct py_layout *layout, uint64_t object,
+		 struct strbuf *text);
+
 #endif

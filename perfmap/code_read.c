@@ -63,9 +63,8 @@ static int read_part(const struct memory *memory, const struct object_head *head
 	return 0;
 }
 
-/* Appends a string object. */
-static int read_text(const struct memory *memory, const struct py_layout *layout, uint64_t object,
-		     struct strbuf *text)
+int py_text_read(const struct memory *memory, const struct py_layout *layout, uint64_t object,
+		 struct strbuf *text)
 {
 	struct object_head head;
 	struct unicode unicode;
@@ -99,7 +98,7 @@ static int read_string(const struct memory *memory, const struct py_layout *layo
 {
 	uint64_t object;
 
-	return read_word(memory, field, &object) ? -1 : read_text(memory, layout, object, text);
+	return read_word(memory, field, &object) ? -1 : py_text_read(memory, layout, object, text);
 }
 
 static int read_bytes_object(const struct memory *memory, const struct py_layout *layout,
@@ -207,7 +206,7 @@ static int read_tuple(struct py_codes *codes, const struct memory *memory,
 		uint32_t *id = vec_push(ids);
 
 		strbuf_reset(&text);
-		if (read_text(memory, layout, items[i], &text) < 0)
+		if (py_text_read(memory, layout, items[i], &text) < 0)
 			strbuf_reset(&text);
 		if (!id ||
 		    (*id = intern_add(codes->strings, strbuf_text(&text), text.len)) == INTERN_NONE)

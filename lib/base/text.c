@@ -127,6 +127,17 @@ void text_repair(struct strbuf *out, const char *text, size_t len)
 	}
 }
 
+void text_cut(char *buf, size_t size, const char *text)
+{
+	size_t len = strnlen(text, size);
+
+	if (len == size)
+		for (len = size - 1; len && ((unsigned char)text[len] & 0xc0) == 0x80;)
+			len--;
+	memcpy(buf, text, len);
+	buf[len] = '\0';
+}
+
 size_t text_width(const char *text, size_t len)
 {
 	const unsigned char *s = (const unsigned char *)text;

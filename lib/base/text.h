@@ -23,6 +23,9 @@ void text_repair(struct strbuf *out, const char *text, size_t len);
  */
 size_t text_decode(const void *text, size_t len, uint32_t *cp);
 
+/* Copies UTF-8 text as far as it fits, and never a part of a character. */
+void text_cut(char *buf, size_t size, const char *text);
+
 /* Columns that escaped text takes on a terminal (wide characters take two, combining none). */
 size_t text_width(const char *text, size_t len);
 

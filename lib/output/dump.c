@@ -221,6 +221,15 @@ static void put_frame(const struct dump *dump, const struct names *names,
 	strbuf_char(out, '\n');
 }
 
+/* By its program, else by the kernel. */
+static const char *name_of(const struct dump *dump, const struct snapshot_thread *thread,
+			   const struct profile_thread *known)
+{
+	if (thread->name[0])
+		return thread->name;
+	return known ? profile_text(dump->profile, known->comm) : "";
+}
+
 static int put_thread(FILE *out, const struct dump *dump, const struct names *names,
 		      const struct snapshot_thread *thread, struct frames *frames, struct err *err)
 {
@@ -232,7 +241,7 @@ static int put_thread(FILE *out, const struct dump *dump, const struct names *na
 	if (ret)
 		return ret;
 	strbuf_printf(&text, "\nThread %" PRIu32 " \"", thread->tid);
-	names_add_text(&text, known ? profile_text(dump->profile, known->comm) : "");
+	names_add_text(&text, name_of(dump, thread, known));
 	strbuf_str(&text, "\": ");
 	describe(dump, thread, frames, &text);
 	strbuf_char(&text, '\n');
@@ -313,10 +322,9 @@ static json_t *thread_value(const struct dump *dump, const struct snapshot_threa
 		rc = json_array_append_new(list, frame_value(dump, frames->items[i]));
 	value = rc ? NULL
 		   : json_pack("{s:I, s:o, s:o, s:b, s:b, s:O}", "tid", (json_int_t)thread->tid,
-			       "name",
-			       json_of_text(known ? profile_text(dump->profile, known->comm) : ""),
-			       "state", json_of_text(strbuf_text(&words)), "running",
-			       thread->state == 'R', "gil", thread->has_gil, "frames", list);
+			       "name", json_of_text(name_of(dump, thread, known)), "state",
+			       json_of_text(strbuf_text(&words)), "running", thread->state == 'R',
+			       "gil", thread->has_gil, "frames", list);
 	json_decref(list);
 	strbuf_fini(&words);
 	return value;

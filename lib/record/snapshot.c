@@ -4,12 +4,14 @@
 #include "base/clock.h"
 #include "base/io.h"
 #include "base/strbuf.h"
+#include "base/text.h"
 #include "data/writer.h"
 #include "perfmap/code.h"
 #include "perfmap/frames.h"
 #include "perfmap/gil.h"
 #include "perfmap/runtime.h"
 #include "perfmap/source.h"
+#include "perfmap/thread_names.h"
 #include "perfmap/walk.h"
 #include "process/proc.h"
 #include "process/roots.h"
@@ -252,6 +254,62 @@ static void read_sources(struct taking *taking, pid_t pid, size_t since)
 	}
 }
 
+/* Its outermost frame is that of threading's own function. */
+static bool is_threadings(const struct taking *taking, const struct held *held)
+{
+	const struct py_raw_frame *root;
+	int code;
+
+	if (held->python.head.status != PY_WALK_OK || !held->python.head.count)
+		return false;
+	root = &held->python.frames[held->python.head.count - 1];
+	code = py_codes_find(taking->codes, held->python.head.lineage, root->code,
+			     root->fingerprint);
+	return code >= 0 &&
+	       strcmp(intern_text(&taking->strings, py_codes_get(taking->codes, code)->name, NULL),
+		      PY_THREAD_ROOT) == 0;
+}
+
+struct naming {
+	struct taking *taking;
+	const __u64 *idents; /* of the threads that are held */
+};
+
+static void take_name(__u64 ident, const char *name, void *ctx)
+{
+	const struct naming *naming = ctx;
+	struct taking *taking = naming->taking;
+
+	for (size_t i = 0; i < taking->held.len; i++) {
+		struct snapshot_thread *thread =
+			&taking->snapshot->threads.items[taking->held.items[i]->thread];
+
+		if (naming->idents[i] == ident)
+			text_cut(thread->name, sizeof(thread->name), name);
+	}
+}
+
+static void read_names(struct taking *taking, const struct py_process *process,
+		       const struct memory *memory, const __u64 *states)
+{
+	__u64 *idents = process->layout.tstate_thread_id
+				? calloc(taking->held.len + 1, sizeof(*idents))
+				: NULL;
+	struct naming naming = {taking, idents};
+	__u64 state = 0;
+
+	for (size_t i = 0; idents && i < taking->held.len; i++) {
+		if (!states[i] || memory_read(memory, states[i] + process->layout.tstate_thread_id,
+					      &idents[i], sizeof(idents[i])))
+			continue;
+		if (!state && is_threadings(taking, taking->held.items[i]))
+			state = states[i];
+	}
+	if (state)
+		py_thread_names(process, memory, state, take_name, &naming);
+	free(idents);
+}
+
 static void read_python(struct taking *taking, const struct py_process *process,
 			const struct memory *memory)
 {
@@ -277,6 +335,8 @@ static void read_python(struct taking *taking, const struct py_process *process,
 					&states[i]) == PY_WALK_OK;
 	}
 	holder = states ? py_gil_holder(process, memory, states, taking->held.len) : PY_GIL_UNKNOWN;
+	if (states)
+		read_names(taking, process, memory, states);
 	if (holder >= 0)
 		snapshot->threads.items[taking->held.items[holder]->thread].has_gil = true;
 	free(states);

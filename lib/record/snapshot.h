@@ -18,6 +18,7 @@ struct snapshot_thread {
 	uint32_t pid, tid;
 	char state;	    /* as /proc has it: 'R' runs, 'S' sleeps */
 	char sleeps_in[64]; /* function of the kernel; "" where it does not, or it is not known */
+	char name[64];	    /* that the program gave it; "" where only the kernel's is known */
 	bool python;	    /* it has a PyThreadState */
 	bool has_gil;
 };

@@ -109,6 +109,45 @@ def same_frames_as_the_interpreter(python):
         ended(process)
 
 
+# Threads with names: given at the start, later, by a class of its own, to one that has a dict of its own.
+NAMED = """
+import json, threading
+class Own(threading.Thread):
+    def __init__(self, **options):
+        super().__init__(**options)
+        self.more = self.data = 1
+class Slots(threading.Thread):
+    __slots__ = ("a", "b")
+gone = threading.Event()
+threads = [kind(target=gone.wait, name=name, daemon=True) for kind, name in (
+    (threading.Thread, "loader-1"), (Own, "n\\u00e4me \\u4e2d"), (Slots, "x" * 100), (threading.Thread, "before"), (threading.Thread, "dict"))]
+for thread in threads: thread.start()
+threads[3].name = "after"
+threads[4].__dict__["unlike others"] = 1
+for i in range(2000): setattr(threads[4], "a%d" % i, i)
+ended = threading.Thread(target=int)
+ended.start()
+ended.join()
+print(json.dumps(sorted(t.name for t in threading.enumerate())), flush=True)
+gone.wait(1000)
+"""
+
+
+@live.test_each_python
+def names_of_threads(python):
+    process, line = started(python, NAMED)
+    try:
+        names = sorted(json.loads(line))
+        shown = sorted(thread["name"] for thread in dumped(pid_of(process))["threads"])
+    finally:
+        ended(process)
+    if live.version_of(python) >= (3, 14):
+        raise live.Skip("names are the kernel's, which has 15 bytes for each")
+    # Names are kept to 63 bytes.
+    check(shown == [name[:63] for name in names], shown, "not", names)
+    return shown[0]
+
+
 @live.test_each_python
 def who_holds_the_lock(python):
     """One thread runs Python code, the main thread sleeps."""

@@ -239,12 +239,35 @@ static void test_distance(void **state)
 	assert_int_equal(text_distance(big, big), 0);
 }
 
+static void cut_between_characters(void **state)
+{
+	char buf[5];
+
+	(void)state;
+	text_cut(buf, sizeof(buf), "abcd");
+	assert_string_equal(buf, "abcd");
+	text_cut(buf, sizeof(buf), "abcde");
+	assert_string_equal(buf, "abcd");
+	text_cut(buf, sizeof(buf), "abc\u00e4");
+	assert_string_equal(buf, "abc");
+	text_cut(buf, sizeof(buf), "ab\u00e4x");
+	assert_string_equal(buf, "ab\u00e4");
+	text_cut(buf, sizeof(buf), "\U0001f600\U0001f600");
+	assert_string_equal(buf, "\U0001f600");
+	text_cut(buf, sizeof(buf), "\x80\x80\x80\x80\x80");
+	assert_string_equal(buf, "");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_escape),	 cmocka_unit_test(test_escape_all),
-		cmocka_unit_test(test_width),	 cmocka_unit_test(test_pyunicode),
-		cmocka_unit_test(test_size),	 cmocka_unit_test(test_count),
+		cmocka_unit_test(cut_between_characters),
+		cmocka_unit_test(test_escape),
+		cmocka_unit_test(test_escape_all),
+		cmocka_unit_test(test_width),
+		cmocka_unit_test(test_pyunicode),
+		cmocka_unit_test(test_size),
+		cmocka_unit_test(test_count),
 		cmocka_unit_test(test_distance),
 	};
 

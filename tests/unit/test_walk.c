@@ -377,6 +377,7 @@ static void test_layouts_are_checked(void **state)
 	assert_int_equal(memory_read(&memory, image.process.runtime, good, sizeof(good)), 0);
 	assert_int_equal(py_layout_find(&version, good, sizeof(good), &layout, &err), 0);
 	assert_int_equal(layout.tstate_frame, 72);
+	assert_int_equal(layout.tstate_thread_id, 152);
 	assert_int_equal(layout.code_bytes, 200);
 	assert_int_equal(py_layout_find(&version, good, 300, &layout, &err), ERR_CORRUPT);
 	assert_int_equal(py_layout_find(&version, good, 0, &layout, &err), ERR_CORRUPT);

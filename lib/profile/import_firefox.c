@@ -219,14 +219,16 @@ static int take_samples(struct firefox *f, uint32_t in, const struct tables *t, 
 	int rc = 0;
 
 	for (uint32_t i = 0; i < json_count(doc, stacks) && !rc; i++) {
-		uint32_t stack = json_index(doc, json_at(doc, stacks, i), UINT32_MAX - 1);
+		uint32_t cell = json_at(doc, stacks, i);
+		uint32_t stack = json_index(doc, cell, UINT32_MAX - 1);
 		double weight = json_number(doc, json_at(doc, weights, i), 1);
 
 		at = times != JSON_NONE ? json_number(doc, json_at(doc, times, i), at)
 					: at + json_number(doc, json_at(doc, deltas, i), 0);
 		if (!(weight > 0) || weight > 1e12)
 			continue;
-		if (stack != UINT32_MAX && stack >= t->stacks)
+		/* null is a sample without a stack. */
+		if (stack == UINT32_MAX ? json_kind(doc, cell) != JSON_NULL : stack >= t->stacks)
 			return err_set(err, ERR_CORRUPT, "%s names a stack that it does not have",
 				       f->importer->path);
 		rc = take_stack(f, t, stack, err);

@@ -160,6 +160,8 @@ def hostile():
         ("type.json", scope.replace("sampled", "x") % ("[]", "[]"), "speedscope has not"),
         ("none.json", '{"shared":{"frames":[]},"profiles":[]}', "has no samples"),
         ("loop.json", loop, "its own caller"),
+        ("stack.json", '{"meta":{"preprocessedProfileVersion":61},"threads":[{"samples":{"stack":[1e99],"length":1}}]}',
+         "names a stack that it does not have"),
         ("stack.json", json.dumps(fox), "names a stack"),
         ("long.folded", "a;b 1\n" + "x" * 2_000_000, "more than 1 MB"),
         ("cut.json.gz", gzip.compress(json.dumps(firefox(60)).encode())[:-20], "damaged or cut short"),

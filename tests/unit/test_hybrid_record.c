@@ -161,7 +161,7 @@ static void parts_are_counted_on_their_cpus(void **state)
 			fail_msg("part %d was counted for %g of its time", i, share);
 	}
 	assert_int_equal(counts[2].value, 0);
-	assert_true(counts[3].value > 0 && counts[4].value < PAGES / 2);
+	assert_true(counts[3].value > 0);
 	share = (double)counts[0].value / (double)(counts[0].value + counts[1].value);
 	if (share < 0.7 || share > 0.8)
 		fail_msg("the first CPU has %g", share);
@@ -175,6 +175,7 @@ static void parts_are_counted_on_their_cpus(void **state)
 	if (share < 0.999 || share > 1.001)
 		fail_msg("the recording has %g of what was counted", share);
 	assert_false(profile_event(profile, 1)->sampled);
+	assert_true(profile_event(profile, 4)->period_total < PAGES / 2);
 	profile_free(profile);
 	data_close(file);
 	target_fini(&target);

@@ -3,13 +3,11 @@
 and by 250,000 with PYPERF_TEST_ALL=1. `tests/bench/run pythons` makes a table of it."""
 import os
 import re
-import shutil
-import subprocess
-import sys
 
 import judge
 import live
 from live import check
+from misnamed import Misnamed
 
 SAMPLES = 250_000 if live.LONG else 1500
 SURE = 0.999 if live.LONG else 0.99
@@ -106,40 +104,24 @@ def newer_version_that_does_not():
         return said[0]
 
 
-# Versions whose tables differ in where the key is alone, so that frames must be walked to tell.
-ALIKE = {(3, 8): (3, 9), (3, 9): (3, 8)}
-
-
-def record_as(folder, version, python, library):
-    """With that library under a version's name, which is all that tells it before 3.11."""
-    copy = shutil.copy(library, f"{folder}/libpython3.{version[1]}.so.1.0")
-    return live.Recording(["env", f"LD_PRELOAD={copy}", python, judge.EDGES, 1], "-e", "cpu-clock", "-F", 999)
+def record_misnamed(misnamed):
+    return live.Recording([*misnamed.command, judge.EDGES, 1], "-e", "cpu-clock", "-F", 999)
 
 
 @live.test
 def table_that_does_not_fit():
     """Refused, once and with the reason: by debug information, and without any by frames."""
-    found = {version: p for p in live.BUILDS.values() if not p.root and (version := live.version_of(p)) in ALIKE}
-    if not found:
-        raise live.Skip("no CPython 3.8 or 3.9")
-    version, python = found.popitem()
-    where = live.python_says(python, "import sysconfig as s; print(s.get_config_var('LIBDIR'))")
-    library = f"{where}/libpython3.{version[1]}.so.1.0"
-    if not os.path.exists(library) or not shutil.which("strip"):
-        raise live.Skip("no shared libpython of that version, or no strip")
     told = []
     with live.scratch_folder() as folder:
-        stripped = f"{folder}/stripped"
-        subprocess.run(["strip", "-o", stripped, library], check=True)
-        for source, reason in ((library, " is at "), (stripped, "lead nowhere")):
-            right = record_as(folder, version, python, source).report()["samples"]
-            check(right["python_lines"] > 0.5 * right["total"], source, right)
-            recording = record_as(folder, ALIKE[version], python, source)
+        for strip, reason in ((False, " is at "), (True, "lead nowhere")):
+            right = record_misnamed(Misnamed(folder, strip, rightly=True)).report()["samples"]
+            check(right["python_lines"] > 0.5 * right["total"], "stripped" if strip else "whole", right)
+            recording = record_misnamed(Misnamed(folder, strip))
             said = [line for line in recording.ran.stderr.splitlines() if "not built as others are" in line]
             samples = recording.report()["samples"]
-            check(samples["total"] > 100 and samples["python_lines"] == 0, source, samples)
+            check(samples["total"] > 100 and samples["python_lines"] == 0, samples)
             # A debug file elsewhere may know the stripped one, too.
-            check(len(said) == 1 and (reason in said[0] or " is at " in said[0]), source, recording.ran.stderr)
+            check(len(said) == 1 and (reason in said[0] or " is at " in said[0]), recording.ran.stderr)
             told.append(said[0].split(": ", 2)[-1])
     return "; ".join(told)
 

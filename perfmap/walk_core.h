@@ -49,7 +49,8 @@ struct walk_scratch {
 	__u32 count;
 	__u32 run;    /* frames since the last shim */
 	__u32 status; /* enum py_walk_status */
-	__u32 reserved;
+	__u32 linked; /* `caller` is known, and not yet compared */
+	__u64 caller; /* frame that the innermost eval loop was called from, as its cframe has it */
 };
 
 struct walk {
@@ -307,6 +308,44 @@ static __always_inline __u64 walk_current(struct walk *walk, __u64 thread_pointe
 	return current;
 }
 
+/*
+ * 3.11, 3.12: _PyEval_EvalFrameDefault() makes its cframe, which lies in its C frame, the thread's
+ * some instructions before it fills it. In between, the cframe is what an earlier call left there:
+ * mostly its frame's address, where by now another function's frame lies, not yet linked to its
+ * caller. What tells is that the loop links its first frame to the frame of the cframe before its
+ * own; walk_is_torn() compares them.
+ */
+static __always_inline long walk_cframe(struct walk *walk, __u64 *frame)
+{
+	const struct py_layout *layout = &walk->process->layout;
+	struct walk_scratch *scratch = walk->scratch;
+	__u64 cframe = *frame, before = 0;
+
+	if (WALK_READ(walk, frame, sizeof(*frame), cframe + layout->cframe_frame))
+		return -1;
+	/* { current_frame, previous }. The thread's own cframe has none before it. */
+	if (!WALK_READ(walk, &before, sizeof(before), cframe + layout->cframe_frame + 8) &&
+	    before &&
+	    !WALK_READ(walk, &scratch->caller, sizeof(scratch->caller),
+		       before + layout->cframe_frame))
+		scratch->linked = 1;
+	return 0;
+}
+
+/* At the first frame of the innermost eval loop, whose previous frame that is: were the frames so
+ * far never linked so? */
+static __always_inline int walk_is_torn(struct walk_scratch *scratch, __u64 previous)
+{
+	int torn = scratch->linked && previous != scratch->caller;
+
+	scratch->linked = 0;
+	if (torn) {
+		scratch->status = PY_WALK_BAD;
+		scratch->count = 0;
+	}
+	return torn;
+}
+
 /* Finds the thread's innermost frame; false when there is nothing to walk. */
 static __always_inline int walk_begin(struct walk *walk, __u64 thread_pointer)
 {
@@ -316,6 +355,7 @@ static __always_inline int walk_begin(struct walk *walk, __u64 thread_pointer)
 
 	scratch->count = 0;
 	scratch->run = 0;
+	scratch->linked = 0;
 	scratch->next = 0;
 	scratch->low = scratch->high = 0;
 	scratch->code_at = 0;
@@ -330,8 +370,7 @@ static __always_inline int walk_begin(struct walk *walk, __u64 thread_pointer)
 	scratch->status = PY_WALK_FAULT;
 	if (WALK_READ(walk, &frame, sizeof(frame), tstate + layout->tstate_frame))
 		return 0;
-	if (layout->has_cframe && frame &&
-	    WALK_READ(walk, &frame, sizeof(frame), frame + layout->cframe_frame))
+	if (layout->has_cframe && frame && walk_cframe(walk, &frame))
 		return 0;
 	scratch->status = PY_WALK_OK;
 	scratch->next = frame;
@@ -386,7 +425,7 @@ static __always_inline int walk_step(struct walk *walk)
 	const struct py_layout *layout = &walk->process->layout;
 	struct walk_scratch *scratch = walk->scratch;
 	struct py_raw_frame *frame;
-	__u64 code;
+	__u64 code, previous;
 	__u8 owner;
 
 	if (!scratch->next)
@@ -401,11 +440,14 @@ static __always_inline int walk_step(struct walk *walk)
 	}
 	owner = walk_frame_byte(scratch, layout->frame_owner);
 	code = walk_frame_word(scratch, layout->frame_code);
+	previous = walk_frame_word(scratch, layout->frame_previous);
 	if (layout->owner_shim && owner >= layout->owner_shim) {
+		if (walk_is_torn(scratch, previous))
+			return 0;
 		if (scratch->run && scratch->count)
 			walk->frames[WALK_INDEX(scratch->count - 1)].instr |= PY_FRAME_ENTRY;
 		scratch->run = 0;
-		scratch->next = walk_frame_word(scratch, layout->frame_previous);
+		scratch->next = previous;
 		return 1;
 	}
 	if (scratch->count >= WALK_MAX(walk)) {
@@ -426,12 +468,15 @@ static __always_inline int walk_step(struct walk *walk)
 	frame->code = code;
 	frame->fingerprint = walk_fingerprint(layout, scratch);
 	frame->instr = walk_instr(walk, code);
-	if (layout->frame_objects ||
-	    (layout->frame_is_entry && walk_frame_byte(scratch, layout->frame_is_entry)))
-		frame->instr |= PY_FRAME_ENTRY;
 	scratch->count++;
 	scratch->run++;
-	scratch->next = walk_frame_word(scratch, layout->frame_previous);
+	if (layout->frame_objects ||
+	    (layout->frame_is_entry && walk_frame_byte(scratch, layout->frame_is_entry))) {
+		frame->instr |= PY_FRAME_ENTRY;
+		if (walk_is_torn(scratch, previous))
+			return 0;
+	}
+	scratch->next = previous;
 	return 1;
 }
 

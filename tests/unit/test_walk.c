@@ -140,46 +140,43 @@ static void test_faults(void **state)
 	}
 }
 
-/* Addresses of the frames, shims included, by following the chain from the leaf: the first read of
- * more than a pointer begins or ends with it. */
-struct spy {
-	struct memory inner;
-	uint64_t word; /* of the last read of a pointer before that */
-	bool done;
+/* Addresses of the frames, shims included, by following the chain from the leaf. */
+struct chain {
+	uint64_t leaf_at; /* where the leaf's address is */
 	uint64_t frame[256];
 	size_t count;
 };
 
-static int spy_read(void *ctx, uint64_t addr, void *buf, size_t len)
+static uint64_t word_at(const struct memory *memory, uint64_t addr)
 {
-	struct spy *spy = ctx;
-	int ret = memory_read(&spy->inner, addr, buf, len);
+	uint64_t word;
 
-	if (len > 8)
-		spy->done = true;
-	if (len == 8 && !spy->done && ret == 0)
-		memcpy(&spy->word, buf, 8);
-	return ret;
+	assert_int_equal(memory_read(memory, addr, &word, sizeof(word)), 0);
+	return word;
 }
 
-static void find_frames(struct spy *spy, const struct walk_image *image)
+static void find_frames(struct chain *chain, const struct walk_image *image)
 {
-	struct memory memory = {.read = spy_read, .ctx = spy};
+	const struct py_layout *layout = &image->process.layout;
+	struct memory memory = memory_of_image(image->memory);
 	unsigned int count;
+	__u64 tstate;
 
-	memset(spy, 0, sizeof(*spy));
-	spy->inner = memory_of_image(image->memory);
+	memset(chain, 0, sizeof(*chain));
+	assert_int_equal(py_thread_state(&image->process, &memory, image->thread, &tstate),
+			 PY_WALK_OK);
+	chain->leaf_at = tstate + layout->tstate_frame;
+	if (layout->has_cframe)
+		chain->leaf_at = word_at(&memory, chain->leaf_at) + layout->cframe_frame;
+	for (uint64_t at = word_at(&memory, chain->leaf_at); at; chain->count++) {
+		assert_true(chain->count < 256);
+		chain->frame[chain->count] = at;
+		at = word_at(&memory, at + layout->frame_previous);
+	}
 	assert_int_equal(
 		py_walk(&image->process, &memory, image->thread, frames, PY_FRAMES_MAX, &count),
 		PY_WALK_OK);
-	for (uint64_t at = spy->word; at; spy->count++) {
-		assert_true(spy->count < 256);
-		spy->frame[spy->count] = at;
-		assert_int_equal(
-			memory_read(&spy->inner, at + image->process.layout.frame_previous, &at, 8),
-			0);
-	}
-	assert_true(spy->count >= count);
+	assert_true(chain->count >= count);
 }
 
 static void test_hostile_frames(void **state)
@@ -191,7 +188,7 @@ static void test_hostile_frames(void **state)
 
 	for (size_t n = 0; n < IMAGES; n++) {
 		struct walk_image image;
-		struct spy spy;
+		struct chain chain;
 		struct liar liar = {.fail_at = 1000000};
 		struct memory memory = {.read = liar_read, .ctx = &liar};
 		const struct py_layout *layout;
@@ -200,12 +197,12 @@ static void test_hostile_frames(void **state)
 		assert_true(walk_image_load(&image, images[n]));
 		layout = &image.process.layout;
 		liar.inner = memory_of_image(image.memory);
-		find_frames(&spy, &image);
+		find_frames(&chain, &image);
 
-		for (size_t i = 0; i < spy.count; i++) {
+		for (size_t i = 0; i < chain.count; i++) {
 			/* a chain that bites its tail, at every frame */
-			liar.addr = spy.frame[i] + layout->frame_previous;
-			liar.word = spy.frame[i];
+			liar.addr = chain.frame[i] + layout->frame_previous;
+			liar.word = chain.frame[i];
 			liar.reads = 0;
 			assert_int_equal(py_walk(&image.process, &memory, image.thread, frames,
 						 PY_FRAMES_MAX, &count),
@@ -216,19 +213,19 @@ static void test_hostile_frames(void **state)
 				int status;
 
 				/* a chain that leads nowhere */
-				liar.addr = spy.frame[i] + layout->frame_previous;
+				liar.addr = chain.frame[i] + layout->frame_previous;
 				liar.word = wild[w];
 				status = py_walk(&image.process, &memory, image.thread, frames,
 						 PY_FRAMES_MAX, &count);
 				assert_true(status == PY_WALK_FAULT || status == PY_WALK_BAD);
 				/* code that is none */
-				liar.addr = spy.frame[i] + layout->frame_code;
+				liar.addr = chain.frame[i] + layout->frame_code;
 				status = py_walk(&image.process, &memory, image.thread, frames,
 						 PY_FRAMES_MAX, &count);
 				assert_true(status == PY_WALK_FAULT || status == PY_WALK_BAD ||
 					    status == PY_WALK_OK /* a shim's is not looked at */);
 				/* an instruction that is not in its code */
-				liar.addr = spy.frame[i] + layout->frame_instr;
+				liar.addr = chain.frame[i] + layout->frame_instr;
 				assert_int_equal(py_walk(&image.process, &memory, image.thread,
 							 frames, PY_FRAMES_MAX, &count),
 						 PY_WALK_OK);
@@ -236,7 +233,7 @@ static void test_hostile_frames(void **state)
 			}
 		}
 		/* the leaf: its line is unknown, its function is not */
-		liar.addr = spy.frame[0] + layout->frame_instr;
+		liar.addr = chain.frame[0] + layout->frame_instr;
 		liar.word = 0xdeadbeef;
 		py_walk(&image.process, &memory, image.thread, frames, PY_FRAMES_MAX, &count);
 		assert_true(frames[0].instr & PY_FRAME_NO_INSTR);
@@ -249,15 +246,15 @@ static void test_hostile_frames(void **state)
 static void test_frame_that_has_not_started(void **state)
 {
 	struct walk_image image;
-	struct spy spy;
+	struct chain chain;
 	struct liar liar = {.fail_at = 1000000};
 	struct memory memory = {.read = liar_read, .ctx = &liar};
 	unsigned int count;
 
 	assert_true(walk_image_load(&image, images[IMAGE_3_11]));
 	liar.inner = memory_of_image(image.memory);
-	find_frames(&spy, &image);
-	liar.addr = spy.frame[0] + image.process.layout.frame_instr;
+	find_frames(&chain, &image);
+	liar.addr = chain.frame[0] + image.process.layout.frame_instr;
 	liar.word = frames[0].code + image.process.layout.code_bytes - 2;
 	py_walk(&image.process, &memory, image.thread, frames, PY_FRAMES_MAX, &count);
 	assert_int_equal(frames[0].instr, 0);
@@ -286,12 +283,68 @@ static int patched_read(void *ctx, uint64_t addr, void *buf, size_t len)
 	return there ? 0 : -1;
 }
 
+/* 3.11, 3.12: a cframe that its eval loop has not filled yet tells frames that are not linked. */
+static void test_torn_cframe(void **state)
+{
+	static const int with_cframe[] = {IMAGE_3_11, IMAGE_3_11 + 1};
+
+	for (size_t n = 0; n < 2; n++) {
+		struct walk_image image;
+		struct chain chain;
+		struct patched patched = {0};
+		struct memory memory = {.read = patched_read, .ctx = &patched};
+		const struct py_layout *layout = &image.process.layout;
+		const uint64_t before = 0x10000;
+		uint64_t end = 0;
+		unsigned int count;
+
+		assert_true(walk_image_load(&image, images[with_cframe[n]]));
+		assert_true(layout->has_cframe);
+		patched.inner = memory_of_image(image.memory);
+		find_frames(&chain, &image);
+		/* what the first frame of the innermost loop, or its shim, was called from */
+		for (size_t i = 0; i < chain.count && !end; i++) {
+			uint64_t field = layout->owner_shim ? layout->frame_owner
+							    : layout->frame_is_entry;
+			uint8_t value;
+
+			assert_int_equal(memory_read(&patched.inner, chain.frame[i] + field, &value,
+						     sizeof(value)),
+					 0);
+			if (layout->owner_shim ? value >= layout->owner_shim : value)
+				end = word_at(&patched.inner,
+					      chain.frame[i] + layout->frame_previous);
+		}
+		assert_true(end);
+		patched.words[0].addr = chain.leaf_at + 8;
+		patched.words[0].word = before;
+		patched.words[1].addr = before + layout->cframe_frame;
+		patched.words[1].word = end;
+		assert_int_equal(py_walk(&image.process, &memory, image.thread, frames,
+					 PY_FRAMES_MAX, &count),
+				 PY_WALK_OK);
+		assert_int_equal(count, image.frames);
+		/* a frame that is another's, and none */
+		patched.words[1].word = chain.frame[0];
+		assert_int_equal(py_walk(&image.process, &memory, image.thread, frames,
+					 PY_FRAMES_MAX, &count),
+				 PY_WALK_BAD);
+		assert_int_equal(count, 0);
+		patched.words[1].word = 0;
+		assert_int_equal(py_walk(&image.process, &memory, image.thread, frames,
+					 PY_FRAMES_MAX, &count),
+				 PY_WALK_BAD);
+		assert_int_equal(count, 0);
+		walk_image_free(&image);
+	}
+}
+
 /* A free-threaded interpreter gives each thread its copy of the bytecode: what the frame's index
  * says is what the instruction lies in. Made of an image of the other kind. */
 static void test_copies_of_bytecode(void **state)
 {
 	struct walk_image image;
-	struct spy spy;
+	struct chain chain;
 	struct patched patched = {0};
 	struct memory memory = {.read = patched_read, .ctx = &patched};
 	const uint64_t array = 0x10000, copy = 0x20000;
@@ -299,13 +352,13 @@ static void test_copies_of_bytecode(void **state)
 
 	assert_true(walk_image_load(&image, images[IMAGE_3_14]));
 	patched.inner = memory_of_image(image.memory);
-	find_frames(&spy, &image);
+	find_frames(&chain, &image);
 	/* In places of fields that are not looked at: f_locals, co_exceptiontable. */
 	image.process.layout.frame_tlbc = 40;
 	image.process.layout.code_tlbc = 40;
-	patched.words[0].addr = spy.frame[0] + image.process.layout.frame_instr;
+	patched.words[0].addr = chain.frame[0] + image.process.layout.frame_instr;
 	patched.words[0].word = copy + 6;
-	patched.words[1].addr = spy.frame[0] + image.process.layout.frame_tlbc;
+	patched.words[1].addr = chain.frame[0] + image.process.layout.frame_tlbc;
 	patched.words[1].word = 3;
 	patched.words[2].addr = image.frame[0].code + image.process.layout.code_tlbc;
 	patched.words[2].word = array;
@@ -429,6 +482,7 @@ int main(void)
 		cmocka_unit_test(test_faults),
 		cmocka_unit_test(test_hostile_frames),
 		cmocka_unit_test(test_frame_that_has_not_started),
+		cmocka_unit_test(test_torn_cframe),
 		cmocka_unit_test(test_copies_of_bytecode),
 		cmocka_unit_test(test_thread_state),
 		cmocka_unit_test(test_layouts_are_checked),

@@ -393,6 +393,7 @@ static int believe(struct file_facts *facts, pid_t pid, const struct py_process 
 	info->unproved = proof == PY_PROOF_NONE;
 	if (proof != PY_PROOF_BAD)
 		return RUNTIME_READY;
+	info->doubtful = true;
 	err_set(&why, ERR_UNSUPPORTED,
 		"this CPython %d.%d is not built as others are: its frames lead nowhere",
 		info->major, info->minor);

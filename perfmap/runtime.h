@@ -33,6 +33,8 @@ struct runtime_info {
 	int major, minor, micro; /* micro -1 where it is not known */
 	bool free_threaded, debug;
 	bool supported; /* false: a CPython or a libc that the walker does not know; say so once */
+	bool doubtful;	/* its frames are not as its version has them: asking again may tell
+			   otherwise */
 	bool unproved;	/* no thread has frames yet that bear out the layout: ask again */
 };
 

@@ -247,6 +247,13 @@ bool privilege_bpf(const struct privilege *privilege)
 	[PRIVILEGE_HOST] = host, [PRIVILEGE_DOCKER] = inside, [PRIVILEGE_PODMAN] = inside, \
 	[PRIVILEGE_KUBERNETES] = inside, [PRIVILEGE_CONTAINER] = inside
 
+/* What no right mends. */
+#define FIND_PYTHON "name a process that runs Python: pyperf doctor without a number lists them"
+#define OTHER_PYTHON                                                                      \
+	"record --python=trampoline names the functions, without lines, where it starts " \
+	"a CPython 3.12 or later itself; for lines, run the program on an unpatched "     \
+	"CPython 3.6 to 3.15"
+
 static const char *const remedies[PRIVILEGE_NEEDS][PRIVILEGE_PLACES] = {
 	[PRIVILEGE_NEED_PERF] =
 		{
@@ -362,6 +369,14 @@ static const char *const remedies[PRIVILEGE_NEEDS][PRIVILEGE_PLACES] = {
 		{
 			EVERYWHERE("sysctl kernel.perf_event_max_stack=127",
 				   "on the host: sysctl kernel.perf_event_max_stack=127"),
+		},
+	[PRIVILEGE_NEED_PYTHON] =
+		{
+			EVERYWHERE(FIND_PYTHON, FIND_PYTHON),
+		},
+	[PRIVILEGE_NEED_LAYOUT] =
+		{
+			EVERYWHERE(OTHER_PYTHON, OTHER_PYTHON),
 		},
 };
 

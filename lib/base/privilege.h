@@ -97,6 +97,8 @@ enum privilege_need {
 	PRIVILEGE_NEED_COUNTERS,       /* hardware counters */
 	PRIVILEGE_NEED_RATE,	       /* a higher sample rate */
 	PRIVILEGE_NEED_STACK,	       /* deeper stacks */
+	PRIVILEGE_NEED_PYTHON,	       /* a process that runs CPython */
+	PRIVILEGE_NEED_LAYOUT,	       /* a CPython whose structures are known */
 	PRIVILEGE_NEEDS,
 };
 

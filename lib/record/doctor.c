@@ -61,9 +61,15 @@ static void probe_processes(struct examination *exam, struct doctor_line *line)
 {
 	const struct doctor *doctor = exam->doctor;
 	unsigned int walkable = 0;
+	int need = -1;
 
-	for (size_t i = 0; i < doctor->pythons.len; i++)
-		walkable += doctor->pythons.items[i].verdict != DOCTOR_FAIL;
+	for (size_t i = 0; i < doctor->pythons.len; i++) {
+		const struct doctor_python *python = &doctor->pythons.items[i];
+
+		walkable += python->verdict != DOCTOR_FAIL;
+		if (python->verdict != DOCTOR_OK)
+			need = python->need;
+	}
 	if (exam->pid && doctor->pythons.len)
 		doctor_say(line, doctor->pythons.items[0].verdict, "%s",
 			   doctor->pythons.items[0].text);
@@ -76,6 +82,8 @@ static void probe_processes(struct examination *exam, struct doctor_line *line)
 		doctor_say(line, DOCTOR_OK, "%u can be walked", walkable);
 	if (walkable < doctor->pythons.len && !exam->pid)
 		line->verdict = DOCTOR_NOTE;
+	if (exam->pid || !doctor->hidden_processes)
+		line->need = need;
 }
 
 /* In the order in which they are shown; what one notes in the examination serves those below. */

@@ -40,6 +40,7 @@ struct doctor_python {
 	char comm[32], version[32], path[256];
 	bool debug, free_threaded;
 	enum doctor_verdict verdict; /* OK: its frames can be walked */
+	int need; /* enum privilege_need: what is missing; -1: nothing, or time */
 	/* What walking its threads gave; no threads where that was not possible. */
 	unsigned int threads, python_threads, frames;
 	char text[400]; /* what there is to say */

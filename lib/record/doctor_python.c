@@ -50,6 +50,12 @@ static void walk_thread(const struct py_process *process, pid_t pid, pid_t tid,
 	}
 }
 
+static void fail(struct doctor_python *python, enum privilege_need need)
+{
+	python->verdict = DOCTOR_FAIL;
+	python->need = (int)need;
+}
+
 static void say_walks(struct doctor_python *python, const struct walks *walks)
 {
 	python->threads = walks->held;
@@ -65,7 +71,7 @@ static void say_walks(struct doctor_python *python, const struct walks *walks)
 			 walks->status == PY_WALK_FAULT ? "memory cannot be read"
 							: "a pointer makes no sense");
 		if (walks->failed == walks->python)
-			python->verdict = DOCTOR_FAIL;
+			fail(python, PRIVILEGE_NEED_LAYOUT);
 	} else {
 		snprintf(python->text, sizeof(python->text), "%u frames of %u threads",
 			 walks->frames, walks->python);
@@ -113,7 +119,7 @@ static int look(struct runtime_cache *cache, pid_t pid, bool walk, struct doctor
 	char path[32];
 	int found;
 
-	*python = (struct doctor_python){.pid = pid, .ns_pid = proc_innermost_pid(pid)};
+	*python = (struct doctor_python){.pid = pid, .ns_pid = proc_innermost_pid(pid), .need = -1};
 	snprintf(path, sizeof(path), "/proc/%d", (int)pid);
 	if (stat(path, &st) == 0)
 		python->uid = st.st_uid;
@@ -124,8 +130,15 @@ static int look(struct runtime_cache *cache, pid_t pid, bool walk, struct doctor
 		return found;
 	describe(python, &info);
 	if (found == RUNTIME_PARTIAL) {
-		python->verdict = info.supported ? DOCTOR_NOTE : DOCTOR_FAIL;
-		snprintf(python->text, sizeof(python->text), "%.390s", err->text);
+		/* It has only begun. */
+		bool pending = info.supported && !info.doubtful;
+
+		snprintf(python->text, sizeof(python->text), "%.370s%s", err->text,
+			 pending ? ": ask again" : "");
+		if (pending)
+			python->verdict = DOCTOR_NOTE;
+		else
+			fail(python, PRIVILEGE_NEED_LAYOUT);
 		return found;
 	}
 	if (walk && walk_threads(python, &process, err) < 0)
@@ -157,11 +170,11 @@ int doctor_look_at(struct doctor *doctor, pid_t pid, struct err *err)
 	if (found == ERR_NOMEM)
 		return err_nomem(err);
 	if (found == RUNTIME_NONE) {
-		python.verdict = DOCTOR_FAIL;
+		fail(&python, PRIVILEGE_NEED_PYTHON);
 		snprintf(python.text, sizeof(python.text),
 			 "no CPython: it maps no python executable and no libpython");
 	} else if (found < 0) {
-		python.verdict = DOCTOR_FAIL;
+		fail(&python, PRIVILEGE_NEED_PTRACE);
 		target_explain(pid, &why);
 		snprintf(python.text, sizeof(python.text), "%.390s", why.text);
 	}

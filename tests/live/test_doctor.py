@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import sys
 
+from misnamed import Misnamed
 from live import PYPERF, Skip, any_python, check, pyperf, run, scratch_folder, test, test_each_python
 
 ALONE = "it changes kernel.perf_event_paranoid"
@@ -56,8 +57,8 @@ def text(said, check_id):
 
 
 @contextlib.contextmanager
-def program(python, *before):
-    with subprocess.Popen([*before, python, "-c", PROGRAM], stdout=subprocess.PIPE) as process:
+def program(*command):
+    with subprocess.Popen([*command, "-c", PROGRAM], stdout=subprocess.PIPE) as process:
         try:
             process.stdout.readline()
             yield process.pid
@@ -169,6 +170,24 @@ def process_that_is_no_python():
             process.kill()
     check(status == 1 and verdict(said, "pythons") == "fail", status, said["checks"])
     check("no CPython" in text(said, "pythons"), text(said, "pythons"))
+    remedy = next(line["remedy"] for line in said["checks"] if line["id"] == "pythons")
+    check("name a process" in remedy["host"], remedy)
+
+
+@test
+def build_that_is_not_known():
+    """Its frames lead nowhere: a failure, and no right is named that would mend it."""
+    with scratch_folder() as folder:
+        for strip in (False, True):
+            with program(*Misnamed(folder, strip).command) as pid:
+                said, status = doctor(pid)
+                listed, _ = doctor()
+            check(status == 1 and verdict(said, "pythons") == "fail", status, said["checks"])
+            check("not built as others are" in text(said, "pythons"), text(said, "pythons"))
+            remedy = next(line["remedy"] for line in said["checks"] if line["id"] == "pythons")
+            check("--python=trampoline" in remedy["host"] and "root" not in remedy["host"], remedy)
+            check({p["verdict"] for p in listed["pythons"] if p["pid"] == pid} == {"fail"}, listed["pythons"])
+    return text(said, "pythons")
 
 
 @test

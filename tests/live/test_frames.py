@@ -235,20 +235,43 @@ def callbacks_from_c_have_their_callers(python):
     return ", ".join(f"{name} {count}" for name, count in sorted(seen.items()))
 
 
-ASYNC = """
-import asyncio, sys, time, traceback
-
+# spin(), which shows the frames that the interpreter itself sees, innermost first.
+SPIN = """
+import sys, time
 def truth():
-    # The frames that the interpreter itself shows, innermost first.
-    frame, names = sys._getframe(1), []
+    frame, shown = sys._getframe(2), []
     while frame:
-        names.append(frame.f_code.co_name)
+        shown.append("%s:%d" % (frame.f_code.co_name, frame.f_lineno))
         frame = frame.f_back
-    print(" ".join(names), flush=True)
+    print(" ".join(shown), flush=True)
 def spin():
     truth()
     end = time.process_time() + 0.1
     while time.process_time() < end: pass
+    return True
+"""
+
+
+def stacks_are_the_interpreters(python, program):
+    """Above spin() every sample has one of the stacks that were shown, and each stack has some."""
+    recording = live.Recording([python, "-c", SPIN + program], "-e", "cpu-clock:u", "-F", 999)
+    known = {tuple(line.split()) for line in recording.stdout.splitlines()}
+    check(len(known) >= 3, known)
+    seen = collections.Counter()
+    for sample in recording.script():
+        names = [frame.name.split(".")[-1] for frame in sample.python]
+        if "spin" not in names or "truth" in names:
+            continue
+        above = names.index("spin") + 1
+        stack = tuple(f"{name}:{frame.line}" for name, frame in zip(names[above:], sample.python[above:]))
+        check(stack in known, "sampled", stack, "but the interpreter knows", known)
+        seen[stack] += 1
+    check(set(seen) == known, "not sampled:", known - set(seen))
+    return f"{len(seen)} stacks, {sum(seen.values())} samples"
+
+
+ASYNC = """
+import asyncio
 async def leaf():
     await asyncio.sleep(0)
     spin()
@@ -279,20 +302,53 @@ else:
 
 @live.test_each_python
 def awaiting_chains_are_the_interpreters(python):
-    """Coroutines, tasks, asynchronous generators and executors: the stacks of sys._getframe()."""
-    recording = live.Recording([python, "-c", ASYNC], "-e", "cpu-clock:u", "-F", 999)
-    known = {tuple(line.split()) for line in recording.stdout.splitlines()}
-    check(len(known) >= 3, known)
-    seen = collections.Counter()
-    for sample in recording.script():
-        names = [frame.name.split(".")[-1] for frame in sample.python]
-        if "spin" not in names or "truth" in names:
-            continue
-        stack = tuple(names[names.index("spin"):])
-        check(stack in known, "sampled", stack, "but the interpreter knows", known)
-        seen[stack] += 1
-    check(set(seen) == known, "not sampled:", known - set(seen))
-    return f"{len(seen)} stacks, {sum(seen.values())} samples"
+    """Coroutines, tasks, asynchronous generators and executors."""
+    return stacks_are_the_interpreters(python, ASYNC)
+
+
+# 3.12 made comprehensions part of the function that they stand in, 3.13 also of a class.
+COMPREHENSIONS = """
+def listed():
+    return [
+        spin()
+        for _ in "a"
+    ]
+def nested():
+    return [
+        [
+            spin() for _ in "a"
+        ]
+        for _ in "b"
+    ]
+def conditional():
+    return [
+        c for c in "a"
+        if spin()
+    ]
+def mapped():
+    return {
+        c:
+            spin()
+        for c in "a"
+    }
+def lazy():
+    return list(
+        spin()
+        for _ in "a"
+    )
+listed(), nested(), conditional(), mapped(), lazy()
+class Body:
+    members = [
+        spin()
+        for _ in "a"
+    ]
+"""
+
+
+@live.test_each_python
+def comprehensions_are_the_interpreters(python):
+    """Frames of their own, or lines of the function that they are in."""
+    return stacks_are_the_interpreters(python, COMPREHENSIONS)
 
 
 # Enters the interpreter's loop anew by way of C code, several times, and counts its native frames by

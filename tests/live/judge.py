@@ -10,6 +10,8 @@ import live
 TRUTH = live.WORKLOADS / "truth.py"
 EDGES = live.WORKLOADS / "edges.py"
 RATE = 7999
+STACKS_RATE = 19999  # where not time is judged, but each stack by itself
+SHARES_MOST = 50_000  # samples that tell how shares differ from the truth
 SECTIONS = len(re.findall(r"^@section$", TRUTH.read_text(), re.MULTILINE))
 MARKS = {
     match[1]: number
@@ -137,15 +139,15 @@ def coverage(recording):
 
 
 class Measures:
-    """What recordings of one interpreter are like, by so many samples: how the lines' shares differ from
-    the truth, how many user samples have lines, which stacks cannot be."""
+    """What recordings of one interpreter are like, by so many samples (of stacks; fewer do for the rest):
+    how the lines' shares differ from the truth, how many user samples have lines, which stacks cannot be."""
 
     def __init__(self, python, samples):
-        self.truth = Truth(python, samples / RATE / SECTIONS, stacks=False)
+        self.truth = Truth(python, min(samples, SHARES_MOST) / RATE / SECTIONS, stacks=False)
         self.apart, self.floor, self.deviation = self.truth.distance()
         self.coverage = coverage(worked(python, max(2000, samples / 10)))
         self.edges = Edges(python)
         while self.edges.stacks < samples:
-            seconds = min(20, 0.2 + 2 * samples / RATE)
-            recording = live.Recording([python, EDGES, seconds], "-e", "cpu-clock", "-F", RATE)
+            seconds = min(20, 0.2 + 2 * samples / STACKS_RATE)
+            recording = live.Recording([python, EDGES, seconds], "-e", "cpu-clock", "-F", STACKS_RATE)
             self.edges.judge(live.parse_script(recording.read("script")))

@@ -28,7 +28,7 @@ def row(python):
     off = sections_off(measured.truth)
     for _ in range(TRIES - 1):
         if off:
-            seconds = SAMPLES / judge.RATE / judge.SECTIONS
+            seconds = min(SAMPLES, judge.SHARES_MOST) / judge.RATE / judge.SECTIONS
             off = sections_off(judge.Truth(python, seconds, *off, stacks=False))
     edges = measured.edges
     check(not edges.impossible, *edges.impossible[:1])

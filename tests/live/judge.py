@@ -150,4 +150,4 @@ class Measures:
         while self.edges.stacks < samples:
             seconds = min(20, 0.2 + 2 * samples / STACKS_RATE)
             recording = live.Recording([python, EDGES, seconds], "-e", "cpu-clock", "-F", STACKS_RATE)
-            self.edges.judge(live.parse_script(recording.read("script")))
+            self.edges.judge(live.parse_script(recording.read("script", "--native=off")))

@@ -35,5 +35,7 @@ def parts(bench):
             print(name.ljust(width), *(cell.rjust(11) for cell in cells), "  holds" if holds else "  FAILS", flush=True)
         for version in live.missing_versions():
             print(version.ljust(width), "none here: see scripts/pythons")
+        for build in live.missing_builds():
+            print(build.ljust(width), "none here: see scripts/build-pythons")
 
     return {"pythons": pythons}

@@ -169,6 +169,14 @@ def missing_versions():
     return [f"{major}.{minor}" for major, minor in SUPPORTED if (major, minor) not in found]
 
 
+def missing_builds():
+    """Kinds that scripts/build-pythons makes and that are not here."""
+    if os.environ.get("PYTHON_LIST"):
+        return []
+    names = subprocess.run([TOP / "scripts/build-pythons", "--list"], capture_output=True, text=True, check=True).stdout.split()
+    return [name for name in names if not any(p.inside.startswith(f"/opt/{name}/") for p in BUILDS.values())]
+
+
 def python_says(python, script):
     return subprocess.run([python, "-c", script], capture_output=True, text=True, check=True).stdout.strip()
 
@@ -390,6 +398,8 @@ def run(needs_lines=True):
     if any(each for _, each in TESTS) and not wanted:
         for version in missing_versions():
             tell("SKIP", f"python-{version}", os.environ.get("PYPERF_NO_PYTHONS") or "none here; see scripts/pythons")
+        for build in missing_builds() if LONG else ():
+            tell("SKIP", f"python-{build}", os.environ.get("PYPERF_NO_BUILDS") or "none here; see scripts/build-pythons")
     for function, each in TESTS:
         name = function.__name__
         if wanted and name not in wanted:

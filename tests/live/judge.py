@@ -24,7 +24,7 @@ class Truth:
     """One recording of the program: samples by line as reported, and its own account by mark."""
 
     def __init__(self, python, seconds, *sections, stacks=True):
-        recording = live.Recording([python, TRUTH, seconds, *sections], "-e", "cpu-clock", "-F", RATE)
+        self.recording = recording = live.Recording([python, TRUTH, seconds, *sections], "-e", "cpu-clock", "-F", RATE)
         self.account = json.loads(recording.stdout)
         self.report = recording.report()
         self.event = self.report["events"][0]["name"]

@@ -19,6 +19,7 @@ import sys
 import textwrap
 import time
 
+import judge
 import live
 from live import check
 
@@ -101,12 +102,10 @@ def truth_of_lines(python):
     with able_to_run(python):
         truth = test_truth.Truth(python, *sections)
         complaints, tries = test_truth.persistent(python, truth, test_truth.Truth.complaints)
+        share = judge.coverage(truth.recording)
     check(not complaints, "; ".join(complaints))
-    samples = truth.report["samples"]
-    share = samples["python_lines"] / samples["total"]
-    # Root's samples are of the kernel, too, also before there is a Python.
-    check(share > (0.95 if python.root else 0.97), samples)
-    return f"{len(sections)} sections, lines on {share:.1%} of {samples['total']}; recorded {tries} times at most"
+    check(share > 0.99, f"lines on {share:.2%}")
+    return f"{len(sections)} sections, lines on {share:.2%} of {truth.report['samples']['total']}; recorded {tries} times at most"
 
 
 @live.test_any_python

@@ -48,6 +48,20 @@ def waits(pid):
     return pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] == "S"
 
 
+def cpu_time(pid):
+    """Seconds on a CPU, of all its threads and those that ended."""
+    fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def burn(pid, seconds):
+    """Returns when it has used so much more time on a CPU."""
+    until, end = cpu_time(pid) + seconds, time.monotonic() + 120
+    while cpu_time(pid) < until:
+        check(time.monotonic() < end, "the program does not run")
+        time.sleep(0.02)
+
+
 class Program:
     """A program that was there before pyperf."""
 
@@ -70,16 +84,10 @@ class Program:
         return json.loads(out)
 
     def cpu_time(self):
-        """Seconds on a CPU, of all its threads and those that ended."""
-        fields = pathlib.Path(f"/proc/{self.pid}/stat").read_text().rsplit(")", 1)[1].split()
-        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+        return cpu_time(self.pid)
 
     def burn(self, seconds):
-        """Returns when it has used so much more time on a CPU."""
-        until, end = self.cpu_time() + seconds, time.monotonic() + 120
-        while self.cpu_time() < until:
-            check(time.monotonic() < end, "the program does not run")
-            time.sleep(0.02)
+        burn(self.pid, seconds)
 
     def __enter__(self):
         return self

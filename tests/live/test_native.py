@@ -3,12 +3,14 @@
 
 Imports nest deeply, in some builds deeper than the copies: what is judged is the programs' own part."""
 import collections
+import os
 import re
 import shutil
 import signal
 import subprocess
 
 import live
+from attached import Running, burn
 from live import check
 from native import is_root, perf_stacks
 
@@ -155,26 +157,50 @@ void _start(void) { for (long i = 0; i < ROUNDS; i++) a(100000); __builtin_trap(
 """
 
 
+FOREVER = "1000000000L"
+
+
+def lonely(path, flags, rounds):
+    if not shutil.which("gcc"):
+        raise live.Skip("no gcc")
+    command = ["gcc", *flags.split(), f"-DROUNDS={rounds}", "-nostdlib", "-static", "-Wl,--eh-frame-hdr", "-x", "c", "-", "-o", path]
+    subprocess.run(command, input=LONELY, check=True, text=True)
+    return path
+
+
+@live.test
+def replaced():
+    """The binary becomes another one while it is recorded: unwound and named by the one that runs."""
+    with live.scratch_folder() as folder:
+        path = lonely(f"{folder}/program", "-O2 -fomit-frame-pointer", FOREVER)
+        other = lonely(f"{folder}/other", "-O0 -fno-omit-frame-pointer", FOREVER)
+        with subprocess.Popen([path]) as process:
+            try:
+                recording = Running("-p", process.pid, "-F", "1999")
+                os.replace(other, path)
+                burn(process.pid, 0.3)
+                recording.end()
+            finally:
+                process.kill()
+        stacks = [[frame.name.split("+")[0] for frame in sample.frames if "[kernel" not in frame.file] for sample in recording.script()]
+        whole = sum(stack == ["c", "b", "a", "_start"] for stack in stacks)
+        check(whole > 0.9 * len(stacks) > 100, whole, "of", len(stacks), stacks[:5])
+        return f"{whole} of {len(stacks)}"
+
+
 @live.test
 def chosen():
     """--call-graph auto is fp where all that runs has frame pointers, and dwarf elsewhere."""
-    if not shutil.which("gcc"):
-        raise live.Skip("no gcc")
     with live.scratch_folder() as folder:
         options = ["-v", "-e", "cpu-clock:u", "-F", "4999", "-o", f"{folder}/perf.data"]
 
-        def lonely(name, flags, rounds):
-            command = ["gcc", *flags.split(), f"-DROUNDS={rounds}", "-nostdlib", "-static", "-Wl,--eh-frame-hdr", "-x", "c", "-", "-o", f"{folder}/{name}"]
-            subprocess.run(command, input=LONELY, check=True, text=True)
-            return f"{folder}/{name}"
-
         for name, flags, way in (("with", "-O0 -fno-omit-frame-pointer", "fp"), ("without", "-O2 -fomit-frame-pointer", "dwarf")):
-            ran = live.pyperf("record", *options, "--", lonely(name, flags, 1000))
+            ran = live.pyperf("record", *options, "--", lonely(f"{folder}/{name}", flags, 1000))
             check(ran.returncode == 128 + signal.SIGILL and f"--call-graph {way}: {name} " in ran.stderr, ran.stderr)
             stacks = [[frame.name.split("+")[0] for frame in sample.frames] for sample in live.parse_script(live.pyperf("script", "-i", f"{folder}/perf.data").stdout)]
             whole = [stack for stack in stacks if stack == ["c", "b", "a", "_start"]]
             check(len(whole) > 0.9 * len(stacks) > 50, name, len(whole), "of", len(stacks), stacks[:9])
-            with subprocess.Popen([lonely(f"{name}-on", flags, "1000000000L")]) as process:
+            with subprocess.Popen([lonely(f"{folder}/{name}-on", flags, FOREVER)]) as process:
                 ran = live.pyperf("record", *options, "--duration", "0.1", "-p", process.pid)
                 process.kill()
             check(ran.returncode == 0 and f"--call-graph {way}: " in ran.stderr, ran.stderr)

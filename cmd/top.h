@@ -31,6 +31,7 @@ struct looking {
 	struct strbuf title;
 	int look_fd, turn_fd; /* timers: at the lock, at everything */
 	uint64_t turns;
+	bool renewing;	    /* samples are left out */
 	struct aside aside; /* what the program writes while the screen is shown */
 	struct err err;	    /* of what was called back */
 };

@@ -64,6 +64,8 @@ static int on_sample(void *ctx, const struct recorder_sample *sample, struct err
 	struct looking *looking = ctx;
 	int ret = make_live(looking, err);
 
+	if (looking->renewing)
+		return 0;
 	return ret ? ret
 		   : live_sample(looking->top.live, sample->record, sample->event, sample->frames,
 				 sample->frames_len, err);
@@ -181,5 +183,11 @@ int looking_turned(struct looking *looking, struct err *err)
 	if (ret)
 		return ret;
 	recorder_use_codes(looking->recorder, live_codes(live));
-	return recorder_tell_state(looking->recorder, err);
+	ret = recorder_tell_state(looking->recorder, err);
+	/* Samples of the time that this took name code objects that are forgotten. */
+	looking->renewing = true;
+	if (!ret)
+		ret = recorder_drain(looking->recorder, err);
+	looking->renewing = false;
+	return ret;
 }

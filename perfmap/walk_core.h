@@ -428,8 +428,13 @@ static __always_inline int walk_step(struct walk *walk)
 	__u64 code, previous;
 	__u8 owner;
 
-	if (!scratch->next)
+	if (!scratch->next) {
+		/* Before its first run ended: YIELD_VALUE unlinks a generator's frame some
+		 * instructions before it is no more the thread's. That one frame is sound. */
+		if (scratch->linked)
+			scratch->status = PY_WALK_BAD;
 		return 0;
+	}
 	if (scratch->next & 7) {
 		scratch->status = PY_WALK_BAD;
 		return 0;

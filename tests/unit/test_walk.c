@@ -324,6 +324,16 @@ static void test_torn_cframe(void **state)
 					 PY_FRAMES_MAX, &count),
 				 PY_WALK_OK);
 		assert_int_equal(count, image.frames);
+		/* a generator's frame that is unlinked already, without the shim behind it */
+		if (layout->owner_shim) {
+			patched.words[2].addr = chain.frame[0] + layout->frame_previous;
+			assert_int_equal(py_walk(&image.process, &memory, image.thread, frames,
+						 PY_FRAMES_MAX, &count),
+					 PY_WALK_BAD);
+			assert_int_equal(count, 1);
+			assert_true(frames[0].code == image.frame[0].code);
+			patched.words[2].addr = 0;
+		}
 		/* a frame that is another's, and none */
 		patched.words[1].word = chain.frame[0];
 		assert_int_equal(py_walk(&image.process, &memory, image.thread, frames,

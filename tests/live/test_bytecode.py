@@ -26,6 +26,7 @@ def names(i):
     return "" if not of_name else i.argval if isinstance(i.argval, str) else ", ".join(i.argval)
 for i in dis.get_instructions(hot):
     print(i.offset, i.opname, i.arg, names(i), sep="|")
+time.sleep(0.3)  # names of arguments are read from a process that lives
 """
 
 

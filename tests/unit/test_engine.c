@@ -384,15 +384,17 @@ static void check_busy(const char *python, bool forks)
 /* Calls back for every Python of the machine, or for the first. */
 static void each_python(void (*check)(const char *python), bool all)
 {
-	struct live_pythons list;
+	static struct live_pythons list; /* of a test that was skipped, and so left by longjmp() */
 	bool any = false;
 
+	live_pythons_free(&list);
 	live_pythons_find(&list);
 	for (size_t i = 0; i < list.count && (all || !any); i++) {
 		any = true;
 		check(list.path[i]);
 	}
 	live_pythons_free(&list);
+	list.count = 0;
 	if (!any) {
 		print_message("skipped: no python3.N was found\n");
 		skip();

@@ -407,20 +407,6 @@ static int record(struct recorder_options *options, struct event_list *events,
 	return status;
 }
 
-static int list_events(struct event_list *events, struct err *err)
-{
-	int ret = 0;
-
-	for (char **wanted = given.events; !ret && wanted && *wanted; wanted++)
-		ret = event_parse(events, *wanted, err);
-	if (!ret && !given.events)
-		ret = given.no_metrics ? event_parse(events, "cycles", err)
-				       : event_list_default(events, err);
-	else if (!ret && !given.no_metrics)
-		ret = event_list_count_instructions(events, err);
-	return ret;
-}
-
 int cmd_record(int argc, const char **argv)
 {
 	const struct command *command = command_find("record");
@@ -451,7 +437,7 @@ int cmd_record(int argc, const char **argv)
 	status = set_options(command, &options);
 	if (!status)
 		status = session_target(command, options.command, &target, &duration_us);
-	if (!status && list_events(&events, &err) < 0)
+	if (!status && event_list_wanted(&events, given.events, !given.no_metrics, &err) < 0)
 		status = command_fail(&err);
 	if (!status)
 		status = check_way(&options);

@@ -128,20 +128,6 @@ static int set_options(const struct command *command, struct top_setup *setup)
 	return 0;
 }
 
-static int list_events(struct event_list *events, struct err *err)
-{
-	int ret = 0;
-
-	for (char **wanted = given.events; !ret && wanted && *wanted; wanted++)
-		ret = event_parse(events, *wanted, err);
-	if (!ret && !given.events)
-		ret = given.no_metrics ? event_parse(events, "cycles", err)
-				       : event_list_default(events, err);
-	else if (!ret && !given.no_metrics)
-		ret = event_list_count_instructions(events, err);
-	return ret;
-}
-
 static int hold_program(struct looking *looking, struct child *child,
 			struct recorder_target *target, struct err *err)
 {
@@ -264,7 +250,7 @@ int cmd_top(int argc, const char **argv)
 	if (!status)
 		status = session_target(command, setup.options.command, &target,
 					&setup.duration_us);
-	if (!status && list_events(&events, &err) < 0)
+	if (!status && event_list_wanted(&events, given.events, !given.no_metrics, &err) < 0)
 		status = command_fail(&err);
 	if (!status)
 		status = top(&setup, &events);

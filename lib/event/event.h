@@ -54,6 +54,9 @@ int event_parse(struct event_list *list, const char *text, struct err *err);
 int event_list_default(struct event_list *list, struct err *err);
 /* Counts instructions along with cycles that are sampled, unless they are in the list anyway. */
 int event_list_count_instructions(struct event_list *list, struct err *err);
+/* What the words of -e name (ended by NULL; NULL where there is none), or the default; without
+ * `metrics` nothing is counted along. */
+int event_list_wanted(struct event_list *list, char **words, bool metrics, struct err *err);
 
 /* Can samples of events that are inherited read their group? (Linux 6.12) */
 bool event_reads_inherited(void);

@@ -136,6 +136,19 @@ int event_list_count_instructions(struct event_list *list, struct err *err)
 	return ret;
 }
 
+int event_list_wanted(struct event_list *list, char **words, bool metrics, struct err *err)
+{
+	int ret = 0;
+
+	for (char **word = words; !ret && word && *word; word++)
+		ret = event_parse(list, *word, err);
+	if (!ret && !words)
+		ret = metrics ? event_list_default(list, err) : event_parse(list, "cycles", err);
+	else if (!ret && metrics)
+		ret = event_list_count_instructions(list, err);
+	return ret;
+}
+
 bool event_reads_inherited(void)
 {
 	struct perf_event_attr attr = {

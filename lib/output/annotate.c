@@ -22,7 +22,6 @@
 #define CALLEES_SHOWN 0.005 /* share of the whole from which one is */
 #define CALLEES_MAX 6
 #define CALLEES_WIDTH 80 /* no more are added behind this many bytes */
-#define SOURCE_WANTED 32 /* columns that figures leave to the text */
 
 struct body {
 	const struct annotate *annotate;
@@ -254,13 +253,7 @@ static int put_table(FILE *out, struct body *body, struct err *err)
 
 	if (rc)
 		return rc;
-	rc = layout_add(&layout, (struct table_column){.heading = "line", .gap = 3}, err);
-	if (!rc)
-		rc = layout_add(
-			&layout,
-			(struct table_column){
-				.heading = "", .left = true, .gap = 2, .want = SOURCE_WANTED},
-			err);
+	rc = layout_add_source(&layout, err);
 	table_init(&table, layout.columns.items, layout.columns.len);
 	if (!rc) {
 		add_lines(body, &layout, &table);

@@ -2,6 +2,8 @@
 
 #include <stdlib.h>
 
+#define SOURCE_WANTED 32 /* columns that figures leave to the text */
+
 int layout_add(struct layout *layout, struct table_column column, struct err *err)
 {
 	struct table_column *c = vec_push(&layout->columns);
@@ -10,6 +12,15 @@ int layout_add(struct layout *layout, struct table_column column, struct err *er
 		return err_nomem(err);
 	*c = column;
 	return 0;
+}
+
+int layout_add_source(struct layout *layout, struct err *err)
+{
+	const struct table_column text = {
+		.heading = "", .left = true, .gap = 2, .want = SOURCE_WANTED};
+	int rc = layout_add(layout, (struct table_column){.heading = "line", .gap = 3}, err);
+
+	return rc ? rc : layout_add(layout, text, err);
 }
 
 static bool is_shown(const struct figure *figure, const struct layout_choice *choice)

@@ -54,6 +54,9 @@ int layout_init(struct layout *layout, const struct profile *profile, const stru
 void layout_fini(struct layout *layout);
 /* Appends a column of the caller's. */
 int layout_add(struct layout *layout, struct table_column column, struct err *err);
+/* Appends the two columns of a listing: the line's number and its text, which figures leave room.
+ */
+int layout_add_source(struct layout *layout, struct err *err);
 /* The cells of the figures; blank where `counts` is NULL. */
 void layout_cells(const struct layout *layout, struct table *table, const struct view_count *counts,
 		  const uint64_t *period_total);

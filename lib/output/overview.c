@@ -12,8 +12,6 @@
  * those of Python's library; among these the file first in which most time was spent.
  */
 
-#define SOURCE_WANTED 32 /* columns that figures leave to the text */
-
 struct file {
 	uint32_t file;
 	enum code_origin origin;
@@ -165,13 +163,7 @@ static int put_file(FILE *out, const struct overview *overview, const struct fil
 		      100 * figure_share(file->self, overview->all->period_total[annotate->event]));
 	fprintf(out, "\n%s\n", strbuf_text(&head));
 	strbuf_fini(&head);
-	rc = layout_add(&layout, (struct table_column){.heading = "line", .gap = 3}, err);
-	if (!rc)
-		rc = layout_add(
-			&layout,
-			(struct table_column){
-				.heading = "", .left = true, .gap = 2, .want = SOURCE_WANTED},
-			err);
+	rc = layout_add_source(&layout, err);
 	table_init(&table, layout.columns.items, layout.columns.len);
 	if (!rc) {
 		add_lines(overview, file, &layout, &table);

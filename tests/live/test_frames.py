@@ -223,12 +223,15 @@ def callbacks_from_c_have_their_callers(python):
     seen = collections.Counter()
     for sample in live.Recording([python, "-c", CALLBACKS], "-e", "cpu-clock:u", "-F", 1999).script():
         names = [frame.name.split(".")[-1] for frame in sample.python]
+        # Modules have functions of these names too: ctypes.CDLL.__getattr__ runs the first time that
+        # by_ctypes() asks for qsort.
+        own = [name if frame.file == "<string>" else "" for name, frame in zip(names, sample.python)]
         for callee, callers in CALLERS.items():
             callee = callee.split(".")[-1]
-            if callee not in names:
+            if callee not in own:
                 continue
             seen[callee] += 1
-            caller = names[names.index(callee) + 1]
+            caller = names[own.index(callee) + 1]
             check(caller in {c.split(".")[-1] for c in callers}, callee, "is called by", names)
             check(names[-1] == "<module>", names)
     check(len(seen) == len(CALLERS) and plain, seen)

@@ -83,7 +83,7 @@ def parts(bench):
             if shutil.which("py-spy"):
                 ways["py-spy top"] = ["py-spy", "top", "-r", "99", "-p", pid]
             else:
-                bench.say("py-spy top", "not installed")
+                bench.say("py-spy top", "not installed: see scripts/peers")
             shares = {way: [] for way in ways}
             for _ in range(min(3, options.rounds)):
                 for way, command in ways.items():

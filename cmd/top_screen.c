@@ -287,9 +287,13 @@ static int switch_all(struct screen *screen, void *self, int argument, struct er
 static int next_event(struct screen *screen, void *self, int argument, struct err *err)
 {
 	struct watching *watching = self;
-	size_t count = watching->looking->setup->options.events->len;
+	const struct profile *profile = live_profile(watching->looking->top.live, false);
+	uint32_t *event = &watching->choice.event, count = (uint32_t)profile_event_count(profile);
 
-	watching->choice.event = (watching->choice.event + 1) % (uint32_t)count;
+	/* Parts of an event of a hybrid CPU are shown as their sum. */
+	do
+		*event = (*event + 1) % count;
+	while (!profile_event(profile, *event)->sampled && *event);
 	return lay_out(watching, err);
 }
 

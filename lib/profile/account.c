@@ -350,13 +350,6 @@ int account_settle(struct account *account, struct err *err)
 	if (account->words.len)
 		memset(account->words.items, 0,
 		       account->words.len * sizeof(account->words.items[0]));
-	return rc;
-}
-
-int account_finish(struct account *account, struct err *err)
-{
-	int rc = account_settle(account, err);
-
 	for (size_t i = 0; i < account->profile->events.len; i++) {
 		struct profile_event *event = &account->profile->events.items[i];
 

@@ -89,9 +89,8 @@ int account_throttle(struct account *account, const struct perf_event_header *re
 int account_exit(struct account *account, uint32_t tid, struct err *err);
 /* PERF_RECORD_ID_INDEX of linux tools/perf. */
 void account_id_index(struct account *account, const struct perf_event_header *record);
-/* What groups counted so far becomes cells. */
+/* What groups counted so far becomes cells, and the events' totals are estimated: at the end, and
+ * whenever counts are looked at. */
 int account_settle(struct account *account, struct err *err);
-/* The same at the end, with the totals of events. */
-int account_finish(struct account *account, struct err *err);
 
 #endif

@@ -78,8 +78,7 @@ static int rename_home(struct profile *profile, struct profile_event *home, stru
 	return home->name ? 0 : err_nomem(err);
 }
 
-/* The part counts no more. */
-static void add_event(struct profile_event *home, struct profile_event *part)
+static void move_counts(struct profile_event *home, struct profile_event *part)
 {
 	home->samples += part->samples;
 	home->period_total += part->period_total;
@@ -91,7 +90,9 @@ static void add_event(struct profile_event *home, struct profile_event *part)
 	home->missed += part->missed;
 	home->exact &= part->exact;
 	home->exact_total += part->exact_total;
-	part->samples = part->period_total = 0;
+	part->samples = part->period_total = part->throttled = 0;
+	part->throttled_ns = part->enabled_ns = part->running_ns = 0;
+	part->estimated_total = part->missed = part->exact_total = 0;
 	part->sampled = false;
 }
 
@@ -115,7 +116,7 @@ static void join_pairs(struct profile *profile, const uint32_t *homes)
 	}
 }
 
-int hybrid_join(struct profile *profile, const uint32_t *homes, struct err *err)
+int hybrid_join_events(struct profile *profile, const uint32_t *homes, struct err *err)
 {
 	bool any = false;
 	int ret = 0;
@@ -127,12 +128,19 @@ int hybrid_join(struct profile *profile, const uint32_t *homes, struct err *err)
 			event->group = homes[event->group - 1] + 1;
 		if (homes[i] == i)
 			continue;
-		add_event(&profile->events.items[homes[i]], event);
+		move_counts(&profile->events.items[homes[i]], event);
 		ret = rename_home(profile, &profile->events.items[homes[i]], err);
 		any = true;
 	}
-	if (!any)
-		return ret;
+	return ret ? ret : any;
+}
+
+int hybrid_join(struct profile *profile, const uint32_t *homes, struct err *err)
+{
+	int any = hybrid_join_events(profile, homes, err);
+
+	if (any <= 0)
+		return any;
 	/* A thread that ran on both has two cells of one stack: whoever reads cells adds them up.
 	 */
 	for (uint32_t i = 0; i < profile->cells.count; i++) {
@@ -141,5 +149,5 @@ int hybrid_join(struct profile *profile, const uint32_t *homes, struct err *err)
 		cell->event = homes[cell->event];
 	}
 	join_pairs(profile, homes);
-	return ret;
+	return 0;
 }

@@ -2,6 +2,7 @@
 
 #include "perfmap/code.h"
 #include "profile/apply.h"
+#include "profile/hybrid.h"
 #include "profile/objects.h"
 #include "profile/store.h"
 
@@ -14,6 +15,8 @@
  * that are shown while they are looked at. collect() takes them out: they go into the list of their
  * interval, of which the window is made, and into the sums of all. So each figure is a sum of whole
  * numbers, and what leaves the window leaves no trace.
+ *
+ * The parts of an event that a hybrid CPU's PMUs count are taken in apart, and shown as their sum.
  */
 #define STACKS_MAX (1u << 19) /* nodes of the tree of stacks */
 #define TABLE_MAX (1u << 17)  /* rows of any other table */
@@ -48,6 +51,7 @@ struct live {
 	struct profile *profile;
 	struct applier applier;
 	struct resolver *resolver;
+	uint32_t *homes;	    /* by event: the one that it is shown as */
 	struct interval *intervals; /* ring of options.window; that of `turn` is the one at hand */
 	uint32_t turn;
 	struct {
@@ -106,6 +110,8 @@ static int add_events(struct live *live, struct err *err)
 		if (!event->name)
 			return err_nomem(err);
 	}
+	for (uint32_t i = 0; i < live->options.event_count; i++)
+		live->homes[i] = hybrid_home(live->profile, i);
 	return 0;
 }
 
@@ -154,7 +160,8 @@ int live_new(struct live **result, const struct live_options *options, uint64_t 
 		return err_nomem(err);
 	live->options = *options;
 	live->intervals = calloc(options->window, sizeof(*live->intervals));
-	ret = live->intervals ? begin_profile(live, err) : err_nomem(err);
+	live->homes = calloc(options->event_count + 1, sizeof(*live->homes));
+	ret = live->intervals && live->homes ? begin_profile(live, err) : err_nomem(err);
 	if (ret) {
 		live_free(live);
 		return ret;
@@ -174,6 +181,7 @@ void live_free(struct live *live)
 		vec_fini(&live->intervals[i].products);
 	}
 	free(live->intervals);
+	free(live->homes);
 	vec_fini(&live->all);
 	vec_fini(&live->all_products);
 	map_fini(&live->seen);
@@ -291,7 +299,15 @@ static int collect(struct live *live, struct err *err)
 static void show(struct live *live, uint32_t cell, const struct sums *sums)
 {
 	struct profile_cell *shown = keyed_at(&live->profile->cells, cell);
+	uint32_t home = live->homes[shown->event];
 
+	if (home != shown->event) {
+		uint32_t id = profile_add_cell(live->profile, shown->thread, shown->stack, home);
+
+		if (id == KEYED_NONE)
+			return;
+		shown = keyed_at(&live->profile->cells, id);
+	}
 	shown->samples += sums->samples;
 	shown->period += sums->period;
 	shown->square += sums->square;
@@ -299,13 +315,21 @@ static void show(struct live *live, uint32_t cell, const struct sums *sums)
 
 static void show_product(struct live *live, uint32_t product, double sum)
 {
-	((struct profile_product *)keyed_at(&live->profile->products, product))->sum += sum;
+	struct profile_product *shown = keyed_at(&live->profile->products, product);
+	const struct profile_pair *pair = keyed_at(&live->profile->pairs, shown->pair);
+	uint32_t a = live->homes[pair->a], b = live->homes[pair->b];
+
+	if (a != pair->a || b != pair->b)
+		profile_add_product(live->profile, shown->thread, shown->stack, a, b, sum);
+	else
+		shown->sum += sum;
 }
 
 struct profile *live_profile(struct live *live, bool all)
 {
 	/* Short of memory, what is there is shown. */
 	collect(live, NULL);
+	hybrid_join_events(live->profile, live->homes, NULL);
 	resolver_run(live->resolver, NULL);
 	clear_cells(live);
 	for (uint32_t i = 0; all && i < live->all.len; i++)

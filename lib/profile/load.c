@@ -526,7 +526,7 @@ static int load(struct loader *l, struct err *err)
 	if (rc >= 0)
 		rc = profile_show(l->profile, &l->options->shown, err);
 	if (rc >= 0)
-		rc = account_finish(&l->applier.account, err);
+		rc = account_settle(&l->applier.account, err);
 	return rc < 0 ? rc : hybrid_join(l->profile, l->homes.items, err);
 }
 

@@ -1,6 +1,7 @@
 #include "perfmap/jitdump.h"
 
 #include "base/map.h"
+#include "base/partition.h"
 #include "base/vec.h"
 
 #include <stdlib.h>
@@ -382,17 +383,7 @@ const struct jitdump_code *jitdump_code(const struct jitdump *dump, size_t index
 
 size_t jitdump_count_until(const struct jitdump *dump, uint64_t time)
 {
-	size_t low = 0, high = dump->codes.len;
-
-	while (low < high) {
-		size_t mid = low + (high - low) / 2;
-
-		if (dump->codes.items[mid].time <= time)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	return low;
+	return partition_point(dump->codes.items, dump->codes.len, code, code->time <= time);
 }
 
 /* Addresses are used again, but not as often as this. */

@@ -1,6 +1,7 @@
 #include "perfmap/linetable.h"
 
 #include "base/bytes.h"
+#include "base/partition.h"
 
 /*
  * Three encodings, one output. Each decoder steps through its entries and hands every stretch of
@@ -161,19 +162,11 @@ int linetable_expand(unsigned int minor, const uint8_t *table, size_t len, uint3
 
 const struct line_range *linetable_at(const struct line_ranges *ranges, uint32_t offset)
 {
-	size_t low = 0, high = ranges->len;
+	size_t at = partition_point(ranges->items, ranges->len, range, range->end <= offset);
 
-	while (low < high) {
-		size_t mid = low + (high - low) / 2;
-
-		if (ranges->items[mid].end <= offset)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	if (low == ranges->len || ranges->items[low].start > offset)
+	if (at == ranges->len || ranges->items[at].start > offset)
 		return NULL;
-	return &ranges->items[low];
+	return &ranges->items[at];
 }
 
 uint32_t linetable_find(const struct line_ranges *ranges, uint32_t offset)

@@ -1,5 +1,6 @@
 #include "perfmap/perfmap.h"
 
+#include "base/partition.h"
 #include "base/vec.h"
 #include "process/safe_open.h"
 
@@ -305,20 +306,13 @@ void perfmap_entry_of(uint64_t start, uint64_t size, const char *name, struct pe
 
 bool perfmap_find(const struct perfmap *map, uint64_t addr, struct perfmap_entry *entry)
 {
-	size_t low = 0, high = map->ranges.len;
+	size_t at = partition_point(map->ranges.items, map->ranges.len, before,
+				    before->end <= addr);
 	const struct range *range;
 
-	while (low < high) {
-		size_t mid = low + (high - low) / 2;
-
-		if (map->ranges.items[mid].end <= addr)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	if (low == map->ranges.len || map->ranges.items[low].start > addr)
+	if (at == map->ranges.len || map->ranges.items[at].start > addr)
 		return false;
-	range = &map->ranges.items[low];
+	range = &map->ranges.items[at];
 	perfmap_entry_of(range->start, range->end - range->start, map->text + range->name, entry);
 	return true;
 }

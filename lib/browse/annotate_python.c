@@ -71,22 +71,6 @@ static uint32_t index_of(const struct annotated *a, uint32_t number)
 	return 0;
 }
 
-static const struct view_row *row_of(const struct annotated *a, uint32_t number)
-{
-	size_t low = 0, high = a->lines->count;
-
-	while (low < high) {
-		size_t mid = low + (high - low) / 2;
-
-		if (a->lines->rows[mid].line < number)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	return low < a->lines->count && a->lines->rows[low].line == number ? &a->lines->rows[low]
-									   : NULL;
-}
-
 static double share_of(const struct annotated *a, const struct view_count *counts)
 {
 	uint32_t event = a->annotate.event;
@@ -149,7 +133,7 @@ static struct place place_of(const struct annotated *a, size_t row)
 	struct place place = {.line = number_of(a, index)};
 
 	if (!below) {
-		place.row = row_of(a, place.line);
+		place.row = view_line(a->lines, place.line);
 		return place;
 	}
 	below--;

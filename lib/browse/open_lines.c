@@ -1,5 +1,7 @@
 #include "browse/open_lines.h"
 
+#include "base/partition.h"
+
 #include <string.h>
 
 void open_lines_fini(struct open_lines *lines)
@@ -18,33 +20,14 @@ size_t open_lines_rows(const struct open_lines *lines)
 /* How many open lines lie above the row. */
 static size_t open_above_row(const struct open_lines *lines, size_t row)
 {
-	size_t low = 0, high = lines->open.len;
-
-	while (low < high) {
-		size_t mid = low + (high - low) / 2;
-
-		if (lines->open.items[mid].line + lines->open.items[mid].before < row)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	return low;
+	return partition_point(lines->open.items, lines->open.len, open,
+			       open->line + open->before < row);
 }
 
 /* The first open line that is not above the line. */
 static size_t find(const struct open_lines *lines, uint32_t line)
 {
-	size_t low = 0, high = lines->open.len;
-
-	while (low < high) {
-		size_t mid = low + (high - low) / 2;
-
-		if (lines->open.items[mid].line < line)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	return low;
+	return partition_point(lines->open.items, lines->open.len, open, open->line < line);
 }
 
 uint32_t open_lines_line(const struct open_lines *lines, size_t row, size_t *below)

@@ -32,23 +32,6 @@ struct body {
 	uint32_t first, last; /* of the function; 0 where the text is missing or is a module */
 };
 
-static const struct view_row *row_of_line(const struct body *body, uint32_t line)
-{
-	size_t low = 0, high = body->lines->count;
-
-	while (low < high) {
-		size_t mid = low + (high - low) / 2;
-
-		if (body->lines->rows[mid].line < line)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	if (low < body->lines->count && body->lines->rows[low].line == line)
-		return &body->lines->rows[low];
-	return NULL;
-}
-
 static double share(const struct body *body, const struct view_count *counts)
 {
 	uint32_t event = body->annotate->event;
@@ -132,7 +115,7 @@ static void add_details(struct body *body, const struct layout *layout, struct t
 static void add_line(struct body *body, const struct layout *layout, struct table *table,
 		     uint32_t line)
 {
-	const struct view_row *row = row_of_line(body, line);
+	const struct view_row *row = view_line(body->lines, line);
 	struct strbuf *cell;
 	const char *text;
 	size_t len;
@@ -170,13 +153,13 @@ static bool is_shown(const struct body *body, uint32_t line)
 	const struct view_row *row;
 
 	if (body->annotate->reduced) {
-		row = row_of_line(body, line);
+		row = view_line(body->lines, line);
 		return row && annotate_is_hot(body->lines, row);
 	}
 	if (is_inside(body, line))
 		return true;
 	for (uint32_t l = from; l <= line + CONTEXT; l++)
-		if (!is_inside(body, l) && row_of_line(body, l))
+		if (!is_inside(body, l) && view_line(body->lines, l))
 			return true;
 	return false;
 }

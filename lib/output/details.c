@@ -1,5 +1,6 @@
 #include "output/details.h"
 
+#include "base/partition.h"
 #include "perfmap/code.h"
 
 #include <inttypes.h>
@@ -35,20 +36,12 @@ void details_close(struct details *details)
 const struct view_call *details_line(const struct view_call *rows, size_t count, uint32_t line,
 				     size_t *found)
 {
-	size_t low = 0, high = count, end;
+	size_t at = partition_point(rows, count, row, row->line < line), end;
 
-	while (low < high) {
-		size_t mid = low + (high - low) / 2;
-
-		if (rows[mid].line < line)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	for (end = low; end < count && rows[end].line == line;)
+	for (end = at; end < count && rows[end].line == line;)
 		end++;
-	*found = end - low;
-	return rows + low;
+	*found = end - at;
+	return rows + at;
 }
 
 void details_add_call(const struct profile *profile, const struct names *names,

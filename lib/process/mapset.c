@@ -1,5 +1,7 @@
 #include "process/mapset.h"
 
+#include "base/partition.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -42,17 +44,7 @@ void mapset_release(struct mapset *set)
 /* The first entry that ends above the address: the one that covers it, or the next one. */
 static size_t lower_bound(const struct mapset *set, uint64_t addr)
 {
-	size_t lo = 0, hi = set->len;
-
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (set->items[mid].end <= addr)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo;
+	return partition_point(set->items, set->len, entry, entry->end <= addr);
 }
 
 /* Puts `count` entries in the place of items[from..to). */

@@ -1,5 +1,6 @@
 #include "process/memory.h"
 
+#include "base/partition.h"
 #include "base/vec.h"
 
 #include <errno.h>
@@ -103,17 +104,8 @@ void memory_image_free(struct memory_image *image)
 /* The number of segments that start at or below the address. */
 static size_t segments_up_to(const struct memory_image *image, uint64_t addr)
 {
-	size_t lo = 0, hi = image->segments.len;
-
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (image->segments.items[mid].start <= addr)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo;
+	return partition_point(image->segments.items, image->segments.len, segment,
+			       segment->start <= addr);
 }
 
 int memory_image_add(struct memory_image *image, uint64_t addr, const void *bytes, size_t len,

@@ -1,5 +1,6 @@
 #include "profile/bytecode.h"
 
+#include "base/partition.h"
 #include "perfmap/code.h"
 #include "profile/numbering.h"
 
@@ -255,20 +256,12 @@ void view_bytecode_free(struct view_bytecode *bytecode)
 const struct view_instruction *view_bytecode_line(const struct view_bytecode *bytecode,
 						  uint32_t line, size_t *count)
 {
-	size_t low = 0, high = bytecode->count, end;
+	size_t at = partition_point(bytecode->rows, bytecode->count, row, row->line < line), end;
 
-	while (low < high) {
-		size_t mid = low + (high - low) / 2;
-
-		if (bytecode->rows[mid].line < line)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	for (end = low; end < bytecode->count && bytecode->rows[end].line == line;)
+	for (end = at; end < bytecode->count && bytecode->rows[end].line == line;)
 		end++;
-	*count = end - low;
-	return bytecode->rows + low;
+	*count = end - at;
+	return bytecode->rows + at;
 }
 
 void view_instruction_argument(const struct profile *profile, const struct view_bytecode *bytecode,

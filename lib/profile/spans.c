@@ -1,5 +1,7 @@
 #include "profile/spans.h"
 
+#include "base/partition.h"
+
 #include <string.h>
 
 #define NS_PER_SECOND 1000000000u
@@ -39,17 +41,9 @@ void spans_join(struct spans *spans)
 
 bool spans_contain(const struct spans *spans, uint64_t time)
 {
-	size_t lo = 0, hi = spans->list.len;
+	size_t at = partition_point(spans->list.items, spans->list.len, span, span->begin <= time);
 
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (spans->list.items[mid].begin <= time)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo && time <= spans->list.items[lo - 1].end;
+	return at && time <= spans->list.items[at - 1].end;
 }
 
 void spans_fini(struct spans *spans)

@@ -1,5 +1,6 @@
 #include "profile/view.h"
 
+#include "base/partition.h"
 #include "profile/numbering.h"
 
 #include <stdlib.h>
@@ -172,6 +173,13 @@ int view_lines(struct view **view, const struct profile *profile, const struct v
 				sort_event, err);
 	numbering_fini(&n);
 	return rc;
+}
+
+const struct view_row *view_line(const struct view *lines, uint32_t line)
+{
+	size_t at = partition_point(lines->rows, lines->count, row, row->line < line);
+
+	return at < lines->count && lines->rows[at].line == line ? &lines->rows[at] : NULL;
 }
 
 static int by_address(const void *a, const void *b)

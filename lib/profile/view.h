@@ -65,6 +65,8 @@ int view_functions(struct view **view, const struct profile *profile,
 /* All lines of all Python functions; `function` UINT32_MAX, or only those of one, by line. */
 int view_lines(struct view **view, const struct profile *profile, const struct view_filter *filter,
 	       uint32_t function, uint32_t sort_event, struct err *err);
+/* That line's row in the view of one function; NULL where it has none. */
+const struct view_row *view_line(const struct view *lines, uint32_t line);
 void view_free(struct view *view);
 
 /* Grouped by other keys than the function: see profile/group.h. */

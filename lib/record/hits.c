@@ -4,6 +4,7 @@
 #include "base/intern.h"
 #include "base/log.h"
 #include "base/map.h"
+#include "base/partition.h"
 #include "base/progress.h"
 #include "base/vec.h"
 #include "perfmap/eval.h"
@@ -320,17 +321,7 @@ static int add_inlined(struct hits *hits, struct naming *naming, uint64_t vaddr,
 /* The first address that is not below `start`. */
 static size_t lower_bound(const struct addresses *addresses, uint64_t start)
 {
-	size_t lo = 0, hi = addresses->len;
-
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (addresses->items[mid] < start)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo;
+	return partition_point(addresses->items, addresses->len, addr, *addr < start);
 }
 
 static bool is_hit(const struct hits *hits, const struct file *file,

@@ -8,6 +8,7 @@
 #include "symbol/elf.h"
 
 #include "base/map.h"
+#include "base/partition.h"
 #include "base/vec.h"
 #include "symbol/elf_file.h"
 
@@ -212,17 +213,10 @@ static struct unit *get_unit(struct elf_inlines *inlines, Dwarf_Die *die)
 
 static struct function *find_function(const struct unit *unit, uint64_t vaddr)
 {
-	size_t lo = 0, hi = unit->functions.len;
+	size_t at = partition_point(unit->functions.items, unit->functions.len, function,
+				    function->start <= vaddr);
 
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (unit->functions.items[mid].start <= vaddr)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo && vaddr < unit->functions.items[lo - 1].end ? &unit->functions.items[lo - 1]
+	return at && vaddr < unit->functions.items[at - 1].end ? &unit->functions.items[at - 1]
 							       : NULL;
 }
 

@@ -7,6 +7,7 @@
  */
 #include "symbol/elf.h"
 
+#include "base/partition.h"
 #include "base/vec.h"
 #include "symbol/elf_file.h"
 
@@ -121,19 +122,13 @@ struct Dwarf *elf_dwarf(struct elf_file *elf)
 bool elf_unit_at(struct elf_file *elf, uint64_t vaddr, uint64_t *unit)
 {
 	const struct elf_lines *lines = get_lines(elf);
-	size_t lo = 0, hi = lines ? lines->ranges.len : 0;
+	size_t at = lines ? partition_point(lines->ranges.items, lines->ranges.len, range,
+					    range->start <= vaddr)
+			  : 0;
 
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (lines->ranges.items[mid].start <= vaddr)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	if (!lo || vaddr >= lines->ranges.items[lo - 1].end)
+	if (!at || vaddr >= lines->ranges.items[at - 1].end)
 		return false;
-	*unit = lines->ranges.items[lo - 1].unit;
+	*unit = lines->ranges.items[at - 1].unit;
 	return true;
 }
 

@@ -9,6 +9,7 @@
 #include "symbol/elf.h"
 
 #include "base/bytes.h"
+#include "base/partition.h"
 #include "base/strbuf.h"
 #include "base/vec.h"
 #include "symbol/elf_file.h"
@@ -290,18 +291,12 @@ static struct elf_plt *get_plt(struct elf_file *elf)
 bool elf_plt_find(struct elf_file *elf, uint64_t vaddr, struct elf_symbol *symbol)
 {
 	const struct elf_plt *plt = get_plt(elf);
-	size_t lo = 0, hi = plt ? plt->entries.len : 0;
+	size_t at = plt ? partition_point(plt->entries.items, plt->entries.len, before,
+					  before->vaddr <= vaddr)
+			: 0;
 	const struct plt_entry *entry;
 
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (plt->entries.items[mid].vaddr <= vaddr)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	entry = lo ? &plt->entries.items[lo - 1] : NULL;
+	entry = at ? &plt->entries.items[at - 1] : NULL;
 	if (!entry || vaddr - entry->vaddr >= entry->size)
 		return false;
 	*symbol = (struct elf_symbol){.name = strbuf_text(&plt->names) + entry->name,

@@ -10,6 +10,7 @@
  */
 #include "symbol/elf.h"
 
+#include "base/partition.h"
 #include "base/vec.h"
 #include "symbol/elf_file.h"
 
@@ -339,18 +340,11 @@ static bool confirm_guess(struct elf_file *elf, uint64_t vaddr, struct elf_symbo
 bool elf_index_find(struct elf_file *elf, uint64_t vaddr, struct elf_symbol *symbol)
 {
 	const struct elf_index *index = get_index(elf);
-	size_t lo = 0, hi = index ? index->entries.len : 0;
-	uint32_t at;
+	size_t before = index ? partition_point(index->entries.items, index->entries.len, entry,
+						entry->vaddr <= vaddr)
+			      : 0;
+	uint32_t at = before ? (uint32_t)(before - 1) : NO_ENTRY;
 
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (index->entries.items[mid].vaddr <= vaddr)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	at = lo ? (uint32_t)(lo - 1) : NO_ENTRY;
 	while (at != NO_ENTRY && vaddr >= entry_end(&index->entries.items[at]))
 		at = index->entries.items[at].outer;
 	if (at == NO_ENTRY)

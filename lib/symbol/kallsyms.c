@@ -7,6 +7,7 @@
 #include "symbol/kallsyms.h"
 
 #include "base/io.h"
+#include "base/partition.h"
 #include "base/strbuf.h"
 #include "base/vec.h"
 
@@ -192,22 +193,15 @@ void kallsyms_close(struct kallsyms *ks)
 bool kallsyms_find(const struct kallsyms *ks, uint64_t addr, struct kallsyms_symbol *symbol)
 {
 	const struct entry *entry, *next;
-	size_t lo = 0, hi = ks->functions.len;
+	size_t at = partition_point(ks->functions.items, ks->functions.len, function,
+				    function->addr <= addr);
 	const char *text = ks->text.buf;
 	uint64_t end;
 
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (ks->functions.items[mid].addr <= addr)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	if (!lo)
+	if (!at)
 		return false;
-	entry = &ks->functions.items[lo - 1];
-	next = lo < ks->functions.len ? entry + 1 : NULL;
+	entry = &ks->functions.items[at - 1];
+	next = at < ks->functions.len ? entry + 1 : NULL;
 	end = next ? next->addr : UINT64_MAX;
 	if ((!next || strcmp(entry->module ? text + entry->module : "",
 			     next->module ? text + next->module : "") != 0) &&

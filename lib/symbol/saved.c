@@ -1,6 +1,7 @@
 #include "symbol/saved.h"
 
 #include "base/arena.h"
+#include "base/partition.h"
 #include "base/vec.h"
 #include "symbol/elf_file.h"
 #include "symbol/saved_inlines.h"
@@ -210,23 +211,16 @@ bool saved_vaddr(const struct saved_object *object, uint64_t offset, uint64_t *v
 
 bool saved_at(const struct saved_object *object, uint64_t vaddr, struct saved_function *function)
 {
-	size_t lo = 0, hi = object->functions.len, stop;
-
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (object->functions.items[mid].vaddr <= vaddr)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
+	size_t at = partition_point(object->functions.items, object->functions.len, before,
+				    before->vaddr <= vaddr);
 	/* Functions may lie within others: the innermost that reaches so far. */
-	stop = lo > NESTED_MAX ? lo - NESTED_MAX : 0;
-	while (lo-- > stop) {
-		const struct saved_function *at = &object->functions.items[lo];
+	size_t stop = at > NESTED_MAX ? at - NESTED_MAX : 0;
 
-		if (vaddr - at->vaddr < at->size) {
-			*function = *at;
+	while (at-- > stop) {
+		const struct saved_function *candidate = &object->functions.items[at];
+
+		if (vaddr - candidate->vaddr < candidate->size) {
+			*function = *candidate;
 			return true;
 		}
 	}

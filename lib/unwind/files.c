@@ -2,6 +2,7 @@
 
 #include "arch/arch.h"
 #include "base/map.h"
+#include "base/partition.h"
 #include "symbol/elf.h"
 #include "unwind/cfi.h"
 
@@ -170,17 +171,7 @@ void modules_fini(struct modules *modules)
 /* The first module that ends behind the address. */
 static size_t locate(const struct modules *modules, uint64_t addr)
 {
-	size_t lo = 0, hi = modules->len;
-
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (modules->items[mid].end <= addr)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo;
+	return partition_point(modules->items, modules->len, module, module->end <= addr);
 }
 
 static const struct module *add(struct modules *modules, size_t at, uint64_t addr)

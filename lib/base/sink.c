@@ -1,5 +1,6 @@
 #include "base/sink.h"
 
+#include "base/draft.h"
 #include "base/io.h"
 #include "base/progress.h"
 #include "base/strbuf.h"
@@ -21,7 +22,8 @@
 
 struct sink {
 	FILE *file;
-	struct strbuf path, aside;
+	struct draft draft; /* where it is not in place; its descriptor is `fd` */
+	struct strbuf path;
 	bool in_place;
 	int fd;
 	uint32_t work; /* of progress.h */
@@ -124,40 +126,55 @@ static FILE *open_stream(struct sink *sink, const char *path)
 
 static void sink_free(struct sink *sink)
 {
-	if (sink->fd >= 0)
-		close(sink->fd);
 	ZSTD_freeCCtx(sink->zstd);
 	strbuf_fini(&sink->path);
-	strbuf_fini(&sink->aside);
 	free(sink);
+}
+
+/* What is behind the stream: the file itself, or a draft of it. */
+static int open_file(struct sink *sink, const char *path, struct err *err)
+{
+	int rc = 0;
+
+	if (!sink->in_place) {
+		rc = draft_open(&sink->draft, path, 0666, err);
+		sink->fd = sink->draft.fd;
+		return rc;
+	}
+	sink->fd = open(path, O_WRONLY | O_CLOEXEC);
+	return sink->fd < 0 ? err_sys(err, errno, "cannot write %s", path) : 0;
+}
+
+static int close_file(struct sink *sink, int rc, struct err *err)
+{
+	if (!sink->in_place)
+		return draft_close(&sink->draft, rc, err);
+	close(sink->fd);
+	return rc;
 }
 
 int sink_open(struct sink **out, const char *path, struct err *err)
 {
 	struct sink *sink = calloc(1, sizeof(*sink));
 	struct stat st;
+	int rc;
 
 	*out = NULL;
 	if (!sink)
 		return err_nomem(err);
-	sink->fd = -1;
 	sink->in_place = stat(path, &st) == 0 && !S_ISREG(st.st_mode);
 	strbuf_str(&sink->path, path);
-	strbuf_printf(&sink->aside, sink->in_place ? "%s" : "%s.XXXXXX", path);
-	if (strbuf_failed(&sink->path) || strbuf_failed(&sink->aside)) {
+	rc = strbuf_failed(&sink->path) ? err_nomem(err) : open_file(sink, path, err);
+	if (rc) {
 		sink_free(sink);
-		return err_nomem(err);
+		return rc;
 	}
-	sink->fd = sink->in_place ? open(path, O_WRONLY | O_CLOEXEC) : mkstemp(sink->aside.buf);
-	if (sink->fd >= 0)
-		sink->file = open_stream(sink, path);
+	sink->file = open_stream(sink, path);
 	if (!sink->file) {
-		int saved = errno;
-
-		if (sink->fd >= 0 && !sink->in_place)
-			unlink(sink->aside.buf);
+		rc = err_sys(err, errno, "cannot write %s", path);
+		rc = close_file(sink, rc, NULL);
 		sink_free(sink);
-		return err_sys(err, saved, "cannot write %s", path);
+		return rc;
 	}
 	setvbuf(sink->file, NULL, _IOFBF, BUFFER);
 	sink->work = progress_start("writing", PROGRESS_BYTES, 0);
@@ -195,17 +212,9 @@ int sink_close(struct sink *sink, int rc, struct err *err)
 		return rc;
 	failed = finish(sink);
 	progress_end(sink->work);
-	if (!failed && rc >= 0 && !sink->in_place) {
-		mode_t mask = umask(0);
-
-		umask(mask);
-		if (fchmod(sink->fd, 0666 & ~mask) || rename(sink->aside.buf, sink->path.buf))
-			failed = errno;
-	}
 	if (rc >= 0 && failed)
 		rc = err_sys(err, failed, "cannot write %s", sink->path.buf);
-	if (rc < 0 && !sink->in_place)
-		unlink(sink->aside.buf);
+	rc = close_file(sink, rc, err);
 	sink_free(sink);
 	return rc;
 }

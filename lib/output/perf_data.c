@@ -2,6 +2,7 @@
 #include "output/perf_image.h"
 
 #include "arch/arch.h"
+#include "base/draft.h"
 #include "base/map.h"
 #include "data/writer.h"
 #include "ring/record.h"
@@ -12,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /*
@@ -412,18 +414,14 @@ static int name_image(struct perf_data *p, const char *path, struct err *err)
 static int write_all(struct perf_data *p, const char *path, struct err *err)
 {
 	const struct data_info none = {0};
-	struct strbuf aside = {0};
-	int rc = 0, fd, closed;
+	struct strbuf reached = {0};
+	struct draft draft;
+	int rc = draft_open(&draft, path, 0600, err), closed;
 
-	strbuf_printf(&aside, "%s.XXXXXX", path);
-	fd = strbuf_failed(&aside) ? -1 : mkstemp(aside.buf);
-	if (fd < 0) {
-		rc = err_sys(err, errno, "cannot write %s", path);
-		strbuf_fini(&aside);
+	if (rc)
 		return rc;
-	}
-	close(fd);
-	rc = open_writer(p, aside.buf, err);
+	rc = draft_reach(&draft, &reached) ? open_writer(p, reached.buf, err) : err_nomem(err);
+	strbuf_fini(&reached);
 	if (!rc) {
 		rc = put_records(p, err);
 		closed = data_writer_close(p->writer, rc ? &none : p->options->info,
@@ -433,18 +431,14 @@ static int write_all(struct perf_data *p, const char *path, struct err *err)
 	if (!rc)
 		rc = image_write(&p->image, strbuf_text(&p->image_path), machine_of(p->options),
 				 err);
-	if (!rc && rename(aside.buf, path))
-		rc = err_sys(err, errno, "cannot write %s", path);
-	if (rc)
-		unlink(aside.buf);
-	strbuf_fini(&aside);
-	return rc;
+	return draft_close(&draft, rc, err);
 }
 
 int export_perf(const char *path, const struct export_options *options, struct err *err)
 {
 	struct perf_data p = {.options = options, .profile = options->profile};
 	size_t len = strlen(path);
+	struct stat st;
 	int rc;
 
 	if (!options->file)
@@ -455,6 +449,9 @@ int export_perf(const char *path, const struct export_options *options, struct e
 	if (len > 3 &&
 	    (!strcmp(path + len - 3, ".gz") || (len > 4 && !strcmp(path + len - 4, ".zst"))))
 		return err_set(err, ERR_USAGE, "perf reads no file that is compressed as a whole");
+	if (stat(path, &st) == 0 && !S_ISREG(st.st_mode))
+		return err_set(err, ERR_USAGE, "cannot write %s: perf reads plain files only",
+			       path);
 	rc = name_image(&p, path, err);
 	if (!rc)
 		rc = give_addresses(&p, err);

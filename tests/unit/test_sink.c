@@ -1,15 +1,19 @@
+#include "base/draft.h"
 #include "base/sink.h"
 #include "base/strbuf.h"
 #include "base/unpack.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -185,12 +189,119 @@ static void test_failed(void **state)
 	}
 }
 
+static size_t files_here(void)
+{
+	DIR *dir = opendir(".");
+	size_t count = 0;
+
+	for (const struct dirent *entry; (entry = readdir(dir));)
+		count += entry->d_name[0] != '.';
+	closedir(dir);
+	return count;
+}
+
+typedef int opens(struct draft *draft, const char *path, mode_t mode, struct err *err);
+
+static void write_draft(struct draft *draft, opens *open_draft, const char *text)
+{
+	assert_int_equal(open_draft(draft, "out", 0640, NULL), 0);
+	assert_int_equal(write(draft->fd, text, strlen(text)), strlen(text));
+}
+
+/* Either way it has its name, its mode and all that was written only at the end, and takes the
+ * place of what was there. */
+static void test_draft(void **state)
+{
+	opens *const ways[] = {draft_open, draft_open_aside};
+	mode_t mask = umask(027);
+
+	for (size_t i = 0; i < 2; i++) {
+		struct strbuf back = {0}, reached = {0};
+		struct draft draft;
+		struct stat st;
+
+		for (int again = 0; again < 2; again++) {
+			write_draft(&draft, ways[i], again ? "new" : "old");
+			assert_int_equal(stat("out", &st), again - 1);
+			assert_true(draft_reach(&draft, &reached));
+			assert_int_equal(read_all(reached.buf, &back), 0);
+			assert_string_equal(back.buf, again ? "new" : "old");
+			strbuf_reset(&reached);
+			assert_int_equal(draft_close(&draft, 0, NULL), 0);
+			assert_int_equal(files_here(), 1);
+		}
+		assert_int_equal(stat("out", &st), 0);
+		assert_int_equal(st.st_mode & 0777, 0640);
+		assert_int_equal(read_all("out", &back), 0);
+		assert_string_equal(back.buf, "new");
+		write_draft(&draft, ways[i], "newest");
+		assert_int_equal(draft_close(&draft, ERR_CORRUPT, NULL), ERR_CORRUPT);
+		assert_int_equal(files_here(), 1);
+		assert_int_equal(stat("out", &st), 0);
+		assert_int_equal(st.st_size, 3);
+		unlink("out");
+		strbuf_fini(&back);
+		strbuf_fini(&reached);
+	}
+	umask(mask);
+}
+
+/* Does the file system know files without a name? */
+static bool knows_nameless(void)
+{
+	struct draft draft;
+	bool knows;
+
+	assert_int_equal(draft_open(&draft, "out", 0600, NULL), 0);
+	knows = !draft.aside.len;
+	assert_int_equal(draft_close(&draft, ERR_CORRUPT, NULL), ERR_CORRUPT);
+	return knows;
+}
+
+/* What ends the process while it writes leaves nothing: SIGKILL neither, of files without a name.
+ */
+static void test_killed(void **state)
+{
+	static const struct {
+		opens *open_draft;
+		int number;
+	} cases[] = {
+		{draft_open, SIGINT},	    {draft_open, SIGTERM},	 {draft_open, SIGKILL},
+		{draft_open_aside, SIGINT}, {draft_open_aside, SIGTERM}, {draft_open_aside, SIGHUP},
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		int status;
+		pid_t pid;
+
+		if (cases[i].number == SIGKILL && !knows_nameless())
+			continue;
+		pid = fork();
+		assert_true(pid >= 0);
+		if (pid == 0) {
+			struct draft draft, other;
+
+			signal(cases[i].number, SIG_DFL);
+			write_draft(&draft, cases[i].open_draft, "half");
+			write_draft(&other, cases[i].open_draft, "half");
+			draft_close(&other, ERR_CORRUPT, NULL);
+			raise(cases[i].number);
+			_exit(0);
+		}
+		assert_int_equal(waitpid(pid, &status, 0), pid);
+		assert_true(WIFSIGNALED(status));
+		assert_int_equal(WTERMSIG(status), cases[i].number);
+		assert_int_equal(files_here(), 0);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_round_trip), cmocka_unit_test(test_joined),
 		cmocka_unit_test(test_damaged),	   cmocka_unit_test(test_small),
-		cmocka_unit_test(test_failed),
+		cmocka_unit_test(test_failed),	   cmocka_unit_test(test_draft),
+		cmocka_unit_test(test_killed),
 	};
 
 	return cmocka_run_group_tests(tests, enter, leave);

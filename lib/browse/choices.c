@@ -76,8 +76,8 @@ static int find_files(struct choices *choices, const struct report_view *view, b
 	struct view *functions = NULL;
 	uint32_t event = view->report.event;
 	struct map times = {0};
-	int rc = view_functions(&functions, profile, zooms_filter(&view->zooms), VIEW_BY_SELF,
-				event, err);
+	int rc = view_functions_of(&functions, view->basis, zooms_filter(&view->zooms),
+				   VIEW_BY_SELF, event, err);
 
 	for (size_t i = 0; !rc && i < functions->count; i++) {
 		const struct view_row *row = &functions->rows[i];

@@ -44,6 +44,7 @@ struct report_view {
 	struct names *names;
 	struct metric_columns metrics;
 	struct layout layout;
+	struct view_basis *basis;
 	struct view *functions;
 	struct view_groups *groups;
 	unsigned int sort; /* enum report_sort */

@@ -121,15 +121,19 @@ int report_data_load(struct report_view *view, struct err *err)
 	const struct view_filter *filter = zooms_filter(&view->zooms);
 	struct view *functions = NULL;
 	struct view_groups *groups = NULL;
-	int rc;
+	int rc = 0;
 
+	if (!view->basis)
+		rc = view_basis_new(&view->basis, browse->profile, err);
+	if (rc)
+		return rc;
 	/* Groups are what is zoomed into; below that there are functions. */
 	if (browse->key_count && !view->zooms.stack.len)
 		rc = view_groups(&groups, browse->profile, filter, browse->keys, browse->key_count,
 				 browse->order, view->report.event, err);
 	else
-		rc = view_functions(&functions, browse->profile, filter, browse->order,
-				    view->report.event, err);
+		rc = view_functions_of(&functions, view->basis, filter, browse->order,
+				       view->report.event, err);
 	if (rc)
 		return rc;
 	view_free(view->functions);
@@ -216,6 +220,7 @@ void report_data_fini(struct report_view *view)
 	screen_tree_fini(&view->tree);
 	layout_fini(&view->layout);
 	view_free(view->functions);
+	view_basis_free(view->basis);
 	view_groups_free(view->groups);
 	names_free(view->names);
 	zooms_fini(&view->zooms);

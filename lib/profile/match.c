@@ -1,5 +1,7 @@
 #include "profile/match.h"
 
+#include "profile/store.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -69,20 +71,30 @@ static void decide(struct view_matcher *matcher, const struct view_filter *filte
 static int decide_stacks(struct view_matcher *matcher, const char *file)
 {
 	const struct profile *profile = matcher->profile;
-	size_t count = profile_stack_count(profile);
+	const struct profile_stack *stacks = profile->stacks.nodes.items;
+	size_t count = profile_stack_count(profile), functions = profile_function_count(profile);
+	enum { NO, YES, AS_CALLER } *of_function = calloc(functions + 1, sizeof(*of_function));
 
 	matcher->stacks = calloc(count + 1, sizeof(bool));
-	if (!matcher->stacks)
+	if (!matcher->stacks || !of_function) {
+		free(of_function);
 		return -1;
-	for (uint32_t i = 1; i < count; i++) {
-		const struct profile_stack *stack = profile_stack(profile, i);
-		const struct profile_function *f = profile_function(
-			profile, profile_frame(profile, stack->frame)->function);
-
-		matcher->stacks[i] = f->kind == FRAME_PYTHON
-					     ? strcmp(profile_text(profile, f->file), file) == 0
-					     : matcher->stacks[stack->parent];
 	}
+	for (uint32_t i = 0; i < functions; i++) {
+		const struct profile_function *f = profile_function(profile, i);
+
+		of_function[i] = f->kind != FRAME_PYTHON			     ? AS_CALLER
+				 : strcmp(profile_text(profile, f->file), file) == 0 ? YES
+										     : NO;
+	}
+	for (uint32_t i = 1; i < count; i++) {
+		uint32_t function = profile_frame_item(profile, stacks[i].frame)->frame.function;
+
+		matcher->stacks[i] = of_function[function] == AS_CALLER
+					     ? matcher->stacks[stacks[i].parent]
+					     : of_function[function] == YES;
+	}
+	free(of_function);
 	return 0;
 }
 

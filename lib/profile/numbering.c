@@ -24,6 +24,8 @@ void numbering_fini(struct numbering *n)
 	free(n->total);
 	free(n->self);
 	free(n->split);
+	free(n->outermost);
+	free(n->sums);
 	vec_fini(&n->ids);
 	map_fini(&n->by_key);
 }
@@ -46,7 +48,7 @@ uint32_t numbering_row(struct numbering *n, uint64_t key, struct row_id id)
 	return (uint32_t)*row;
 }
 
-struct view_count *numbering_tally(struct numbering *n, const struct view_filter *filter,
+struct view_count *numbering_tally(const struct numbering *n, const struct view_filter *filter,
 				   struct view *view, struct err *err)
 {
 	size_t events = profile_event_count(n->profile);
@@ -57,6 +59,8 @@ struct view_count *numbering_tally(struct numbering *n, const struct view_filter
 		.total_row = n->total,
 		.self_row = n->self,
 		.split_row = n->split,
+		.outermost = n->outermost,
+		.sums = n->sums,
 		.rows = (uint32_t)n->ids.len,
 		.counts = counts,
 		.period_total = view ? view->period_total : NULL,

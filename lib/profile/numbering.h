@@ -3,6 +3,7 @@
 
 #include "base/map.h"
 #include "base/vec.h"
+#include "profile/store.h"
 #include "profile/tally.h"
 
 #include <stdbool.h>
@@ -19,6 +20,9 @@ struct row_id {
 struct numbering {
 	const struct profile *profile;
 	uint32_t *total, *self, *split; /* by stack; ROW_NONE at first */
+	/* Of tally.h, where they are kept; may be NULL. */
+	uint8_t *outermost;
+	struct tally_sum *sums;
 	struct {
 		VEC_OF(struct row_id)
 	} ids;
@@ -38,16 +42,18 @@ uint32_t numbering_row(struct numbering *n, uint64_t key, struct row_id id);
 static inline const struct profile_frame *numbering_leaf(const struct profile *profile,
 							 uint32_t stack)
 {
-	return profile_frame(profile, profile_stack(profile, stack)->frame);
+	return &profile_frame_item(profile, profile->stacks.nodes.items[stack].frame)->frame;
 }
 static inline bool numbering_python(const struct profile *profile, uint32_t function)
 {
-	return profile_function(profile, function)->kind == FRAME_PYTHON;
+	const struct function_item *item = keyed_at(&profile->functions, function);
+
+	return item->function.kind == FRAME_PYTHON;
 }
 
 /* Sums up and returns counts of all rows and events in one block, or NULL. `view` (may be NULL)
  * gets the totals. */
-struct view_count *numbering_tally(struct numbering *n, const struct view_filter *filter,
+struct view_count *numbering_tally(const struct numbering *n, const struct view_filter *filter,
 				   struct view *view, struct err *err);
 /* Has the row any samples? */
 bool numbering_any(const struct view_count *counts, size_t events);

@@ -16,12 +16,19 @@
  */
 #define ROW_NONE UINT32_MAX
 
+struct tally_sum {
+	uint64_t period, samples;
+	double square;
+};
+
 struct tally {
 	const struct profile *profile;
 	const struct view_filter *filter; /* may be NULL */
 	const uint32_t *total_row;	  /* by stack; NULL: no totals */
 	const uint32_t *self_row;	  /* by stack; NULL: no self */
 	const uint32_t *split_row;	  /* by stack; NULL: no split */
+	const uint8_t *outermost;	  /* by stack; NULL: found from total_row */
+	struct tally_sum *sums; /* to work with: by stack, all zero, and left so; NULL: made */
 	uint32_t rows;
 	struct view_count *counts;	  /* rows * events, zeroed by the caller */
 	uint64_t *period_total, *samples; /* per event; may be NULL */
@@ -29,6 +36,9 @@ struct tally {
 	struct view_product *products;	  /* rows * pairs, zeroed by the caller; may be NULL */
 };
 
+/* By stack: does the row of total_row occur in it and in none of its callers? To be freed; NULL
+ * when memory ran out. */
+uint8_t *tally_outermost(const struct profile *profile, const uint32_t *total_row, uint32_t rows);
 int tally_run(const struct tally *tally, struct err *err);
 
 #endif

@@ -66,7 +66,7 @@ static int by_line(const void *a, const void *b, void *ctx)
 	return order_by(rb->line, ra->line);
 }
 
-static int make_view(struct view **out, struct numbering *n, const struct view_filter *filter,
+static int make_view(struct view **out, const struct numbering *n, const struct view_filter *filter,
 		     int (*compare)(const void *, const void *, void *), uint32_t sort_event,
 		     struct err *err)
 {
@@ -123,27 +123,73 @@ void view_free(struct view *view)
 	free(view);
 }
 
+struct view_basis {
+	struct numbering n; /* a row's number is its function's */
+};
+
+static int number_functions(struct numbering *n)
+{
+	const struct profile *profile = n->profile;
+	size_t functions = profile_function_count(profile);
+
+	if (!vec_reserve(&n->ids, functions + 1))
+		return -1;
+	for (uint32_t i = 0; i < functions; i++)
+		n->ids.items[n->ids.len++] = (struct row_id){.function = i};
+	for (uint32_t i = 1; i < profile_stack_count(profile); i++) {
+		uint32_t function = numbering_leaf(profile, i)->function;
+
+		n->self[i] = n->total[i] = function;
+		n->split[i] = numbering_python(profile, function)
+				      ? function
+				      : n->split[profile_stack(profile, i)->parent];
+	}
+	n->outermost = tally_outermost(profile, n->total, (uint32_t)functions);
+	n->sums = calloc(profile_stack_count(profile), sizeof(*n->sums));
+	return n->outermost && n->sums ? 0 : -1;
+}
+
+int view_basis_new(struct view_basis **out, const struct profile *profile, struct err *err)
+{
+	struct view_basis *basis = calloc(1, sizeof(*basis));
+
+	*out = NULL;
+	if (!basis)
+		return err_nomem(err);
+	if (numbering_init(&basis->n, profile) || number_functions(&basis->n)) {
+		view_basis_free(basis);
+		return err_nomem(err);
+	}
+	*out = basis;
+	return 0;
+}
+
+void view_basis_free(struct view_basis *basis)
+{
+	if (!basis)
+		return;
+	numbering_fini(&basis->n);
+	free(basis);
+}
+
+int view_functions_of(struct view **view, const struct view_basis *basis,
+		      const struct view_filter *filter, enum view_sort sort, uint32_t sort_event,
+		      struct err *err)
+{
+	return make_view(view, &basis->n, filter, sort == VIEW_BY_SELF ? by_self : by_total,
+			 sort_event, err);
+}
+
 int view_functions(struct view **view, const struct profile *profile,
 		   const struct view_filter *filter, enum view_sort sort, uint32_t sort_event,
 		   struct err *err)
 {
-	struct numbering n;
-	int rc = numbering_init(&n, profile);
+	struct view_basis *basis;
+	int rc = view_basis_new(&basis, profile, err);
 
-	for (uint32_t i = 1; rc == 0 && i < profile_stack_count(profile); i++) {
-		uint32_t function = numbering_leaf(profile, i)->function;
-		uint32_t row = numbering_row(&n, function, (struct row_id){.function = function});
-
-		n.self[i] = n.total[i] = row;
-		n.split[i] = numbering_python(profile, function)
-				     ? row
-				     : n.split[profile_stack(profile, i)->parent];
-		rc = row == ROW_NONE ? -1 : 0;
-	}
-	rc = rc < 0 ? err_nomem(err)
-		    : make_view(view, &n, filter, sort == VIEW_BY_SELF ? by_self : by_total,
-				sort_event, err);
-	numbering_fini(&n);
+	if (!rc)
+		rc = view_functions_of(view, basis, filter, sort, sort_event, err);
+	view_basis_free(basis);
 	return rc;
 }
 

@@ -59,6 +59,14 @@ struct view {
 
 enum view_sort { VIEW_BY_SELF, VIEW_BY_TOTAL };
 
+/* What a ranking of functions takes and no filter changes: for who ranks them again and again. The
+ * profile must stay as it is. */
+struct view_basis;
+int view_basis_new(struct view_basis **basis, const struct profile *profile, struct err *err);
+void view_basis_free(struct view_basis *basis);
+int view_functions_of(struct view **view, const struct view_basis *basis,
+		      const struct view_filter *filter, enum view_sort sort, uint32_t sort_event,
+		      struct err *err);
 int view_functions(struct view **view, const struct profile *profile,
 		   const struct view_filter *filter, enum view_sort sort, uint32_t sort_event,
 		   struct err *err);

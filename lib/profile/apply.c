@@ -1,5 +1,6 @@
 #include "profile/apply.h"
 
+#include "base/map.h"
 #include "perfmap/frames.h"
 #include "process/process.h"
 #include "profile/store.h"
@@ -15,7 +16,7 @@
 struct applier_repeat {
 	uint64_t hash; /* 0: free */
 	uint32_t cell;
-	bool cut;
+	enum chain_cut cut;
 };
 
 /* What is known of a thread until its process changes. */
@@ -62,6 +63,9 @@ uint64_t applier_hash(const struct applier *a, const struct record_sample *sampl
 					    sample->callchain_len * sizeof(uint64_t), hash);
 	else
 		hash = XXH3_64bits(words, sizeof(words));
+	/* Not all of an entry: its flags differ from one time to the next. */
+	for (uint64_t i = 0; i < sample->calls_len; i++)
+		hash = map_mix(hash, sample->calls[i].from);
 	if (python) {
 		memcpy(&head, python, sizeof(head));
 		hash = XXH3_64bits_withSeed(
@@ -217,12 +221,13 @@ static int find_cell(struct applier *a, const struct chain_sample *in, uint32_t 
 		     const struct applier_sample *from, uint32_t *cell, struct err *err)
 {
 	struct applier_repeat *repeat = &a->repeats[from->hash & (REPEATS - 1)];
+	struct profile_summary *summary = &a->profile->summary;
 	uint64_t words[] = {from->hash, in->generation, (uint64_t)thread << 32 | from->event};
 	uint64_t hash = XXH3_64bits(words, sizeof(words));
 
 	if (!from->hash || repeat->hash != hash) {
 		uint32_t stack;
-		bool cut;
+		enum chain_cut cut;
 		int rc = chains_stack(a->chains, in, &stack, &cut, err);
 
 		if (rc < 0)
@@ -232,8 +237,10 @@ static int find_cell(struct applier *a, const struct chain_sample *in, uint32_t 
 			return err_nomem(err);
 		*repeat = (struct applier_repeat){hash, *cell, cut};
 	}
-	if (!in->regs_mask)
-		a->profile->summary.dropped_native += repeat->cut;
+	if (!in->regs_mask) {
+		summary->dropped_native += repeat->cut == CHAIN_CUT_POINTERS;
+		summary->dropped_calls += repeat->cut == CHAIN_CUT_CALLS;
+	}
 	*cell = repeat->cell;
 	return 0;
 }

@@ -59,8 +59,9 @@ struct chains {
 	size_t python_count;
 	bool python_cut; /* it has more frames than were recorded */
 	uint32_t lineage;
-	bool trampolined;  /* a trampoline of Python was seen */
-	struct map jitted; /* lineages whose interpreter was seen to run code that it made */
+	bool trampolined;    /* a trampoline of Python was seen */
+	uint64_t calls_most; /* that a sample had of the CPU's record of calls */
+	struct map jitted;   /* lineages whose interpreter was seen to run code that it made */
 	struct unwind_frame unwound[UNWOUND_MAX];
 	struct merge_item merged[NATIVE_MAX + PYTHON_MAX];
 	uint32_t frames[NATIVE_MAX + PYTHON_MAX + 1];
@@ -380,16 +381,28 @@ static bool unwind_native(struct chains *chains, const struct chain_sample *in)
 	return profile_add_incomplete(profile, unwind_end_text(stack.end), dso ? dso->path : "", 1);
 }
 
-/* The CPU's own record of calls, below the innermost user address. */
-static bool add_calls(struct chains *chains, const struct chain_sample *in)
+/* How many calls an Intel CPU remembers: 16 up to Broadwell, then 32. */
+static bool fills_record(struct chains *chains, uint64_t calls)
 {
-	for (uint64_t i = 0; i < in->sample->calls_len; i++)
-		if (!add_native(chains, in, in->sample->calls[i].from, false))
+	if (chains->calls_most < calls)
+		chains->calls_most = calls;
+	return calls == chains->calls_most && (calls == 16 || calls == 32);
+}
+
+/* The CPU's own record of calls, below the innermost user address. */
+static bool add_calls(struct chains *chains, const struct chain_sample *in, enum chain_cut *cut)
+{
+	const struct record_sample *sample = in->sample;
+
+	for (uint64_t i = 0; i < sample->calls_len; i++)
+		if (!add_native(chains, in, sample->calls[i].from, false))
 			return false;
+	if (fills_record(chains, sample->calls_len))
+		*cut = CHAIN_CUT_CALLS;
 	return true;
 }
 
-static bool read_native(struct chains *chains, const struct chain_sample *in, bool *cut)
+static bool read_native(struct chains *chains, const struct chain_sample *in, enum chain_cut *cut)
 {
 	const struct record_sample *sample = in->sample;
 	uint64_t context = context_of(in->cpumode);
@@ -419,10 +432,10 @@ static bool read_native(struct chains *chains, const struct chain_sample *in, bo
 	}
 	if (first_user == SIZE_MAX && !unwind_native(chains, in))
 		return false;
-	if (first_user != SIZE_MAX && !add_calls(chains, in))
-		return false;
 	if (first_user != SIZE_MAX && trim_garbage(chains, first_user))
-		*cut = true;
+		*cut = CHAIN_CUT_POINTERS;
+	if (first_user != SIZE_MAX && !add_calls(chains, in, cut))
+		return false;
 	if (chains->native_count == 0)
 		return add_native(chains, in, sample->ip, is_kernel(context_of(in->cpumode)));
 	return true;
@@ -580,17 +593,20 @@ static bool is_alone(const struct chains *chains, const struct chain_sample *in)
 }
 
 int chains_stack(struct chains *chains, const struct chain_sample *sample, uint32_t *stack,
-		 bool *cut, struct err *err)
+		 enum chain_cut *cut, struct err *err)
 {
 	size_t count, total = 0, left, dropped = 0;
 
-	*cut = false;
+	*cut = CHAIN_WHOLE;
 	chains->native_count = 0;
 	if (!is_alone(chains, sample) && !read_native(chains, sample, cut))
 		return err_nomem(err);
 	read_python(chains, sample->python);
 	count = merge(chains, &dropped);
-	*cut = (*cut || dropped) && chains->native_wanted != PROFILE_NATIVE_OFF;
+	if (dropped && !*cut)
+		*cut = sample->sample->calls_len ? CHAIN_CUT_CALLS : CHAIN_CUT_POINTERS;
+	if (chains->native_wanted == PROFILE_NATIVE_OFF)
+		*cut = CHAIN_WHOLE;
 	left = chains->python_count;
 	for (size_t i = 0; i < count; i++) {
 		const struct merge_item *item = &chains->merged[i];

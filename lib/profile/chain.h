@@ -38,8 +38,14 @@ struct chain_sample {
 /* Is this payload as long as it says? */
 bool chain_frames_sound(const void *payload, size_t len);
 
-/* *cut: native frames had to be left out. */
+/* Native frames that are left out, of stacks that were not unwound. */
+enum chain_cut {
+	CHAIN_WHOLE,
+	CHAIN_CUT_POINTERS, /* code without frame pointers */
+	CHAIN_CUT_CALLS,    /* more calls than the CPU remembers */
+};
+
 int chains_stack(struct chains *chains, const struct chain_sample *sample, uint32_t *stack,
-		 bool *cut, struct err *err);
+		 enum chain_cut *cut, struct err *err);
 
 #endif

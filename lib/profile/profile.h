@@ -127,6 +127,7 @@ struct profile_summary {
 	uint64_t unresolved_code;	/* samples with a code object that could not be read */
 	uint64_t not_stopped;		/* samples whose thread could not be stopped for frames */
 	uint64_t dropped_native;	/* samples whose native chain was cut (no frame pointers) */
+	uint64_t dropped_calls;		/* that made more calls than the CPU remembers (lbr) */
 	uint64_t malformed;		/* records left out because they break their layout */
 	uint64_t jit_skipped;		/* lines of perf maps and records of jitdumps, likewise */
 	uint64_t late;			/* out of time order */

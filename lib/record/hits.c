@@ -228,6 +228,8 @@ void hits_sample(struct hits *hits, const struct record_sample *sample)
 			add_address(hits, ip - !exact);
 		exact = false;
 	}
+	for (uint64_t i = 0; i < sample->calls_len; i++)
+		add_address(hits, sample->calls[i].from);
 }
 
 static int by_value(const void *a, const void *b)

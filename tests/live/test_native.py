@@ -4,6 +4,7 @@
 Imports nest deeply, in some builds deeper than the copies: what is judged is the programs' own part."""
 import collections
 import os
+import pathlib
 import re
 import shutil
 import signal
@@ -11,6 +12,7 @@ import subprocess
 
 import live
 from attached import Running, burn
+from branches import as_branches
 from live import check
 from native import is_root, perf_stacks
 
@@ -222,6 +224,40 @@ def by_branch_records():
         if ours.returncode:
             check("does not record calls for " in ours.stderr and "Intel" in ours.stderr, ours.stderr)
             return "refused: " + ours.stderr.splitlines()[0]
+
+
+def plain(sample):
+    """What a stack says, without the addresses in it."""
+    return [(frame.name.split("+")[0], frame.file, frame.line) for frame in sample.frames]
+
+
+@live.test
+def calls_of_branch_records():
+    """What the CPU remembers of calls is woven with Python as the stacks are that these calls were made of;
+    perf sees them, too; and where it remembers too few, the report says of how many."""
+    recording = live.Recording([live.any_python(), "-c", CALLBACK], "-e", "cpu-clock:u", "-F", "999", "-z", "0", "--call-graph", "dwarf")
+    with live.scratch_folder() as folder:
+        path = pathlib.Path(folder, "perf.data")
+
+        def read(most, *arguments):
+            as_branches(recording.path, path, most)
+            ran = live.pyperf(arguments[0], "-i", path, *arguments[1:])
+            check(ran.returncode == 0, ran.stderr)
+            return ran.stdout
+
+        # No CPU remembers a stack of any depth; what is read of one must not depend on that.
+        want, got = list(map(plain, recording.script())), list(map(plain, live.parse_script(read(1000, "script"))))
+        check(len(want) > 200 and any(any(line for _, _, line in stack) for stack in want), len(want))
+        differ = [pair for pair in zip(want, got) if pair[0] != pair[1]]
+        check(len(want) == len(got) and not differ, len(want), len(got), len(differ), differ[:1])
+        # perf names a return address, and not the call before it: files alone are the same.
+        theirs, perf = ([[file for _, file in stack] for stack in perf_stacks(each)] for each in (recording.path, path))
+        check(theirs == perf, "perf sees", [pair for pair in zip(theirs, perf) if pair[0] != pair[1]][:1])
+        # The 32 innermost calls, and the frame that was interrupted.
+        deep = sum(len(stack) > 33 for stack in theirs)
+        said = re.search(r"([\d,]+) samples have incomplete native stacks: more calls than the CPU remembers", read(32, "report"))
+        check(deep > 200 and said and int(said[1].replace(",", "")) >= deep, deep, said)
+    return f"{len(want)} stacks, {deep} of more than 32 calls"
 
 
 if __name__ == "__main__":

@@ -25,7 +25,7 @@ WARNINGS := -Wall -Wextra -Wshadow -Wvla -Wmissing-prototypes -Wstrict-prototype
 SANFLAGS := $(if $(SAN),-fsanitize=$(SAN) -fno-sanitize-recover=all -fno-omit-frame-pointer)
 CPPFLAGS_ALL = -D_GNU_SOURCE -DPYPERF_VERSION='"$(VERSION)"' -Ilib -I. -I$(B) $(FEATURE_CPPFLAGS) $(CPPFLAGS)
 CFLAGS_ALL = -std=gnu11 $(CFLAGS) $(WARNINGS) $(SANFLAGS)
-LDLIBS_ALL = $(SANFLAGS) $(FEATURE_LIBS) -lpthread -lm $(LDLIBS)
+LDLIBS_ALL = $(SANFLAGS) $(FEATURE_LIBS) -lpthread -lm -ldl $(LDLIBS)
 
 LIB_SRC := $(sort $(wildcard lib/*/*.c) $(filter-out %.bpf.c,$(wildcard perfmap/*.c)))
 CMD_SRC := $(sort $(wildcard cmd/*.c))

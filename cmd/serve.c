@@ -5,6 +5,8 @@
 
 #ifdef HAVE_MICROHTTPD
 
+#include "base/library.h"
+
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -16,6 +18,30 @@
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+static struct {
+	__typeof__(MHD_start_daemon) *start_daemon;
+	__typeof__(MHD_stop_daemon) *stop_daemon;
+	__typeof__(MHD_get_daemon_info) *get_daemon_info;
+	__typeof__(MHD_create_response_from_buffer) *create_response_from_buffer;
+	__typeof__(MHD_create_response_from_fd64) *create_response_from_fd64;
+	__typeof__(MHD_add_response_header) *add_response_header;
+	__typeof__(MHD_queue_response) *queue_response;
+	__typeof__(MHD_destroy_response) *destroy_response;
+	__typeof__(MHD_lookup_connection_value) *lookup_connection_value;
+} mhd;
+
+static const struct library_call calls[] = {
+	{"MHD_start_daemon", (void **)&mhd.start_daemon},
+	{"MHD_stop_daemon", (void **)&mhd.stop_daemon},
+	{"MHD_get_daemon_info", (void **)&mhd.get_daemon_info},
+	{"MHD_create_response_from_buffer", (void **)&mhd.create_response_from_buffer},
+	{"MHD_create_response_from_fd64", (void **)&mhd.create_response_from_fd64},
+	{"MHD_add_response_header", (void **)&mhd.add_response_header},
+	{"MHD_queue_response", (void **)&mhd.queue_response},
+	{"MHD_destroy_response", (void **)&mhd.destroy_response},
+	{"MHD_lookup_connection_value", (void **)&mhd.lookup_connection_value},
+};
 
 #define SECRET_LEN 32 /* hexadecimal digits */
 #define COOKIE "pyperf"
@@ -73,12 +99,12 @@ static enum MHD_Result answer(struct MHD_Connection *connection, unsigned int st
 	if (!response)
 		return MHD_NO;
 	for (const struct header *h = always; h->name && rc; h++)
-		rc = MHD_add_response_header(response, h->name, h->value);
+		rc = mhd.add_response_header(response, h->name, h->value);
 	for (const struct header *h = headers; h && h->name && rc; h++)
-		rc = MHD_add_response_header(response, h->name, h->value);
+		rc = mhd.add_response_header(response, h->name, h->value);
 	if (rc)
-		rc = MHD_queue_response(connection, status, response);
-	MHD_destroy_response(response);
+		rc = mhd.queue_response(connection, status, response);
+	mhd.destroy_response(response);
 	return rc;
 }
 
@@ -89,7 +115,7 @@ static enum MHD_Result refuse(struct MHD_Connection *connection, unsigned int st
 
 	return answer(
 		connection, status,
-		MHD_create_response_from_buffer(strlen(why), (void *)why, MHD_RESPMEM_PERSISTENT),
+		mhd.create_response_from_buffer(strlen(why), (void *)why, MHD_RESPMEM_PERSISTENT),
 		plain);
 }
 
@@ -98,7 +124,7 @@ static enum MHD_Result send_page(struct server *server, struct MHD_Connection *c
 	static const struct header html[] = {{"Content-Type", "text/html; charset=utf-8"}, {0}};
 
 	return answer(connection, MHD_HTTP_OK,
-		      MHD_create_response_from_buffer(server->serve.page_len,
+		      mhd.create_response_from_buffer(server->serve.page_len,
 						      (void *)server->serve.page,
 						      MHD_RESPMEM_PERSISTENT),
 		      html);
@@ -119,7 +145,7 @@ static enum MHD_Result send_file(struct server *server, struct MHD_Connection *c
 			close(fd);
 		return refuse(connection, MHD_HTTP_NOT_FOUND, "The recording is gone.\n");
 	}
-	response = MHD_create_response_from_fd64((uint64_t)st.st_size, fd);
+	response = mhd.create_response_from_fd64((uint64_t)st.st_size, fd);
 	if (!response)
 		close(fd);
 	return answer(connection, MHD_HTTP_OK, response, raw);
@@ -145,7 +171,7 @@ static enum MHD_Result let_in(struct server *server, struct MHD_Connection *conn
 	snprintf(cookie, sizeof(cookie), COOKIE "=%s; HttpOnly; SameSite=Strict; Path=/",
 		 server->session);
 	return answer(connection, MHD_HTTP_SEE_OTHER,
-		      MHD_create_response_from_buffer(0, "", MHD_RESPMEM_PERSISTENT),
+		      mhd.create_response_from_buffer(0, "", MHD_RESPMEM_PERSISTENT),
 		      only_asks ? NULL : headers);
 }
 
@@ -160,13 +186,13 @@ static enum MHD_Result handle(void *ctx, struct MHD_Connection *connection, cons
 {
 	struct server *server = ctx;
 	bool get = strcmp(method, MHD_HTTP_METHOD_GET) == 0;
-	const char *session = MHD_lookup_connection_value(connection, MHD_COOKIE_KIND, COOKIE);
+	const char *session = mhd.lookup_connection_value(connection, MHD_COOKIE_KIND, COOKIE);
 	size_t len = strlen(url);
 	char first[SECRET_LEN + 1] = "";
 
 	if (!get && strcmp(method, MHD_HTTP_METHOD_HEAD) != 0)
 		return refuse(connection, MHD_HTTP_METHOD_NOT_ALLOWED, "Only GET and HEAD.\n");
-	if (!is_our_host(server, MHD_lookup_connection_value(connection, MHD_HEADER_KIND,
+	if (!is_our_host(server, mhd.lookup_connection_value(connection, MHD_HEADER_KIND,
 							     MHD_HTTP_HEADER_HOST)))
 		return refuse(connection, MHD_HTTP_FORBIDDEN, "Another host was asked for.\n");
 	if (strcmp(url, "/") == 0 && is_secret(session, server->session))
@@ -197,7 +223,7 @@ static int start(struct server *server, struct err *err)
 	const union MHD_DaemonInfo *info;
 
 	errno = 0;
-	server->daemon = MHD_start_daemon(MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_AUTO, 0, NULL,
+	server->daemon = mhd.start_daemon(MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_AUTO, 0, NULL,
 					  NULL, handle, server, MHD_OPTION_EXTERNAL_LOGGER,
 					  keep_quiet, NULL, MHD_OPTION_SOCK_ADDR, &address,
 					  MHD_OPTION_CONNECTION_LIMIT, 64u,
@@ -208,7 +234,7 @@ static int start(struct server *server, struct err *err)
 		err_hint(err, "Without --port any free one is taken.");
 		return err ? (int)err->code : ERR_SYSTEM;
 	}
-	info = MHD_get_daemon_info(server->daemon, MHD_DAEMON_INFO_BIND_PORT);
+	info = mhd.get_daemon_info(server->daemon, MHD_DAEMON_INFO_BIND_PORT);
 	snprintf(server->host[0], sizeof(server->host[0]), "127.0.0.1:%u", info->port);
 	snprintf(server->host[1], sizeof(server->host[1]), "localhost:%u", info->port);
 	snprintf(server->page_url, sizeof(server->page_url), "http://%s/%s/", server->host[0],
@@ -228,7 +254,9 @@ int server_start(struct server **out, const struct serve *serve, struct err *err
 		return rc;
 	server->serve = *serve;
 	pthread_mutex_init(&server->lock, NULL);
-	rc = make_secret(server->token, err);
+	rc = library_load(MICROHTTPD_FILE, calls, sizeof(calls) / sizeof(calls[0]), err);
+	if (!rc)
+		rc = make_secret(server->token, err);
 	if (!rc)
 		rc = make_secret(server->session, err);
 	if (!rc)
@@ -247,7 +275,7 @@ void server_stop(struct server *server)
 	if (!server)
 		return;
 	if (server->daemon)
-		MHD_stop_daemon(server->daemon);
+		mhd.stop_daemon(server->daemon);
 	pthread_mutex_destroy(&server->lock);
 	free(server);
 }

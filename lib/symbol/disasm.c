@@ -2,10 +2,30 @@
 
 #ifdef HAVE_CAPSTONE
 
+#include "base/library.h"
+
 #include <capstone/capstone.h>
 #include <elf.h>
 #include <stdio.h>
 #include <string.h>
+
+static struct {
+	__typeof__(cs_open) *open;
+	__typeof__(cs_close) *close;
+	__typeof__(cs_strerror) *strerror;
+	__typeof__(cs_malloc) *malloc;
+	__typeof__(cs_free) *free;
+	__typeof__(cs_disasm_iter) *disasm_iter;
+} capstone;
+
+static const struct library_call calls[] = {
+	{"cs_open", (void **)&capstone.open},
+	{"cs_close", (void **)&capstone.close},
+	{"cs_strerror", (void **)&capstone.strerror},
+	{"cs_malloc", (void **)&capstone.malloc},
+	{"cs_free", (void **)&capstone.free},
+	{"cs_disasm_iter", (void **)&capstone.disasm_iter},
+};
 
 static const struct {
 	uint16_t machine;
@@ -22,17 +42,21 @@ static const struct {
 
 static int open_engine(uint16_t machine, csh *engine, struct err *err)
 {
+	int rc = library_load(CAPSTONE_FILE, calls, sizeof(calls) / sizeof(calls[0]), err);
+
+	if (rc)
+		return rc;
 	for (size_t i = 0; i < sizeof(machines) / sizeof(machines[0]); i++) {
 		cs_err ret;
 
 		if (machines[i].machine != machine)
 			continue;
-		ret = cs_open(machines[i].arch, (cs_mode)machines[i].mode, engine);
+		ret = capstone.open(machines[i].arch, (cs_mode)machines[i].mode, engine);
 		if (ret == CS_ERR_MEM)
 			return err_nomem(err);
 		if (ret != CS_ERR_OK)
 			return err_set(err, ERR_UNSUPPORTED, "capstone cannot disassemble: %s",
-				       cs_strerror(ret));
+				       capstone.strerror(ret));
 		return 0;
 	}
 	return err_set(err, ERR_UNSUPPORTED, "no disassembler for ELF machine %u", machine);
@@ -48,14 +72,14 @@ int disasm(uint16_t machine, uint64_t addr, const void *code, size_t len,
 
 	if (ret)
 		return ret;
-	insn = cs_malloc(engine);
+	insn = capstone.malloc(engine);
 	if (!insn)
 		ret = err_nomem(err);
 	while (!ret && len) {
 		char text[sizeof(insn->mnemonic) + 1 + sizeof(insn->op_str)];
 		struct disasm_line line = {.addr = addr, .size = 1, .text = text};
 
-		if (cs_disasm_iter(engine, &at, &len, &addr, insn)) {
+		if (capstone.disasm_iter(engine, &at, &len, &addr, insn)) {
 			line.size = insn->size;
 			snprintf(text, sizeof(text), "%s%s%s", insn->mnemonic,
 				 *insn->op_str ? " " : "", insn->op_str);
@@ -68,8 +92,8 @@ int disasm(uint16_t machine, uint64_t addr, const void *code, size_t len,
 		ret = each(&line, ctx);
 	}
 	if (insn)
-		cs_free(insn, 1);
-	cs_close(&engine);
+		capstone.free(insn, 1);
+	capstone.close(&engine);
 	return ret;
 }
 

@@ -23,6 +23,7 @@
  */
 
 #define DEPTH_MAX 16 /* of structures within structures */
+#define STRIDE 16 /* a kernel has 100,000 types: the place of each would fill pages for nothing */
 
 struct member {
 	const char *name;
@@ -36,13 +37,14 @@ struct picker {
 	const char *strings;
 	size_t strings_len;
 	const struct kernel_type_names *names;
-	bool first_letters[256]; /* of the names */
+	bool beginnings[1 << 12]; /* of the names, by beginning_of() */
 	struct btf *out;
 	struct map made; /* number there -> number in `out`; 0 while it is made */
 	uint32_t pointer;
 	struct {
 		VEC_OF(uint32_t)
-	} places; /* of type 1, 2, ... in `types` */
+	} places;	/* in `types`, of type 1, 1 + STRIDE, 1 + 2 * STRIDE, ... */
+	uint32_t count; /* of types */
 	struct {
 		VEC_OF(uint32_t)
 	} wanted;
@@ -63,45 +65,51 @@ static unsigned int count_of(const struct btf_type *type)
 	return BTF_INFO_VLEN(type->info);
 }
 
+/* What lies behind the head of a type: bytes, or bytes for each that is counted there. */
+static const struct {
+	uint8_t known, once, each;
+} tails[] = {
+	[BTF_KIND_INT] = {1, sizeof(uint32_t), 0},
+	[BTF_KIND_PTR] = {1, 0, 0},
+	[BTF_KIND_ARRAY] = {1, sizeof(struct btf_array), 0},
+	[BTF_KIND_STRUCT] = {1, 0, sizeof(struct btf_member)},
+	[BTF_KIND_UNION] = {1, 0, sizeof(struct btf_member)},
+	[BTF_KIND_ENUM] = {1, 0, sizeof(struct btf_enum)},
+	[BTF_KIND_FWD] = {1, 0, 0},
+	[BTF_KIND_TYPEDEF] = {1, 0, 0},
+	[BTF_KIND_VOLATILE] = {1, 0, 0},
+	[BTF_KIND_CONST] = {1, 0, 0},
+	[BTF_KIND_RESTRICT] = {1, 0, 0},
+	[BTF_KIND_FUNC] = {1, 0, 0},
+	[BTF_KIND_FUNC_PROTO] = {1, 0, sizeof(struct btf_param)},
+	[BTF_KIND_VAR] = {1, sizeof(uint32_t), 0},
+	[BTF_KIND_DATASEC] = {1, 0, sizeof(struct btf_var_secinfo)},
+	[BTF_KIND_FLOAT] = {1, 0, 0},
+	[BTF_KIND_DECL_TAG] = {1, sizeof(uint32_t), 0},
+	[BTF_KIND_TYPE_TAG] = {1, 0, 0},
+	[BTF_KIND_ENUM64] = {1, 0, sizeof(struct btf_enum64)},
+};
+
 /* Bytes behind the head of a type; SIZE_MAX for a kind that is not known. */
-static size_t tail_of(const struct btf_type *type)
+static inline size_t tail_of(const struct btf_type *type)
 {
-	switch (kind_of(type)) {
-	case BTF_KIND_INT:
-	case BTF_KIND_VAR:
-	case BTF_KIND_DECL_TAG:
-		return sizeof(uint32_t);
-	case BTF_KIND_ARRAY:
-		return sizeof(struct btf_array);
-	case BTF_KIND_STRUCT:
-	case BTF_KIND_UNION:
-		return count_of(type) * sizeof(struct btf_member);
-	case BTF_KIND_ENUM:
-		return count_of(type) * sizeof(struct btf_enum);
-	case BTF_KIND_ENUM64:
-		return count_of(type) * sizeof(struct btf_enum64);
-	case BTF_KIND_FUNC_PROTO:
-		return count_of(type) * sizeof(struct btf_param);
-	case BTF_KIND_DATASEC:
-		return count_of(type) * sizeof(struct btf_var_secinfo);
-	case BTF_KIND_PTR:
-	case BTF_KIND_FWD:
-	case BTF_KIND_TYPEDEF:
-	case BTF_KIND_VOLATILE:
-	case BTF_KIND_CONST:
-	case BTF_KIND_RESTRICT:
-	case BTF_KIND_FUNC:
-	case BTF_KIND_FLOAT:
-	case BTF_KIND_TYPE_TAG:
-		return 0;
-	}
-	return SIZE_MAX;
+	unsigned int kind = kind_of(type);
+
+	if (kind >= sizeof(tails) / sizeof(tails[0]) || !tails[kind].known)
+		return SIZE_MAX;
+	return tails[kind].once + (size_t)tails[kind].each * count_of(type);
 }
 
 /* "" for none, and for one that lies outside of the strings. */
 static const char *string_at(const struct picker *picker, uint32_t offset)
 {
 	return offset < picker->strings_len ? picker->strings + offset : "";
+}
+
+/* Few names begin with the same two letters; not for "". */
+static unsigned int beginning_of(const char *name)
+{
+	return ((unsigned char)name[0] & 63u) << 6 | ((unsigned char)name[1] & 63u);
 }
 
 static bool is_wanted(const struct picker *picker, const struct btf_type *type)
@@ -111,7 +119,7 @@ static bool is_wanted(const struct picker *picker, const struct btf_type *type)
 
 	if ((kind != BTF_KIND_STRUCT && kind != BTF_KIND_UNION && kind != BTF_KIND_ENUM &&
 	     kind != BTF_KIND_ENUM64) ||
-	    !picker->first_letters[(unsigned char)*name])
+	    !*name || !picker->beginnings[beginning_of(name)])
 		return false;
 	for (size_t i = 0; i < picker->names->len; i++)
 		if (strcmp(picker->names->items[i], name) == 0)
@@ -126,18 +134,21 @@ static int find_types(struct picker *picker, struct err *err)
 	while (picker->types_len - at >= sizeof(struct btf_type)) {
 		const struct btf_type *type = (const void *)(picker->types + at);
 		size_t left = picker->types_len - at - sizeof(*type), tail = tail_of(type);
-		uint32_t *place = vec_push(&picker->places), *wanted;
+		uint32_t *place, *wanted;
 
-		if (!place)
-			return err_nomem(err);
-		*place = (uint32_t)at;
+		if (picker->count++ % STRIDE == 0) {
+			place = vec_push(&picker->places);
+			if (!place)
+				return err_nomem(err);
+			*place = (uint32_t)at;
+		}
 		if (tail > left)
 			return malformed(err);
 		if (is_wanted(picker, type)) {
 			wanted = vec_push(&picker->wanted);
 			if (!wanted)
 				return err_nomem(err);
-			*wanted = (uint32_t)picker->places.len;
+			*wanted = picker->count;
 		}
 		at += sizeof(*type) + tail;
 	}
@@ -147,9 +158,14 @@ static int find_types(struct picker *picker, struct err *err)
 /* NULL for void, and for a number that is none. */
 static const struct btf_type *type_at(const struct picker *picker, uint32_t number)
 {
-	if (!number || number > picker->places.len)
+	const unsigned char *at = picker->types;
+
+	if (!number || number > picker->count)
 		return NULL;
-	return (const void *)(picker->types + picker->places.items[number - 1]);
+	at += picker->places.items[(number - 1) / STRIDE];
+	for (uint32_t i = (number - 1) % STRIDE; i; i--)
+		at += sizeof(struct btf_type) + tail_of((const void *)at);
+	return (const void *)at;
 }
 
 /* Behind typedefs and qualifiers. */
@@ -356,8 +372,7 @@ int kernel_types_pick(const void *all, size_t len, const struct kernel_type_name
 	if (!open_parts(&picker, all, len))
 		return malformed(err);
 	for (size_t i = 0; i < names->len; i++)
-		picker.first_letters[(unsigned char)*names->items[i]] = true;
-	picker.first_letters[0] = false;
+		picker.beginnings[beginning_of(names->items[i])] = true;
 	picker.out = btf__new_empty();
 	ret = picker.out ? pick(&picker, out, err) : err_nomem(err);
 	btf__free(picker.out);

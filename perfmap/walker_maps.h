@@ -6,7 +6,7 @@
 /* What walker.bpf.c and engine.c share beside layouts and frames. */
 
 #define WALKER_PROCESSES 16384
-#define WALKER_SEEN 65536     /* code objects that are remembered as sent */
+#define WALKER_SEEN 16384     /* code objects that are remembered as sent */
 #define WALKER_SEEN_CACHE 512 /* of them at hand on each CPU; a power of two */
 #define WALKER_NEW_CODES 8    /* code objects that one sample reads itself */
 #define WALKER_REQUEST_BYTES (256 * 1024)

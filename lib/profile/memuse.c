@@ -153,11 +153,21 @@ static void add_access(const struct perf_event_attr *attr, const struct record_s
 	count->weight_square += weight * weight;
 }
 
+/* AMD's IBS samples instructions of all kinds, and `perf record -d` asks any event for a source:
+ * the kernel marks what neither loaded nor stored (PERF_MEM_NA). Linux before 6.1 marks so all that
+ * IBS samples. */
+static bool is_access(const struct perf_event_attr *attr, const struct record_sample *sample)
+{
+	union perf_mem_data_src src = {.val = sample->data_src};
+
+	if (attr->sample_type & PERF_SAMPLE_DATA_SRC)
+		return src.mem_op != PERF_MEM_OP_NA;
+	return attr->sample_type & (PERF_SAMPLE_WEIGHT | PERF_SAMPLE_WEIGHT_STRUCT);
+}
+
 bool memuse_add(struct memuse *memuse, const struct perf_event_attr *attr,
 		const struct record_sample *sample, uint32_t thread, uint32_t stack)
 {
-	const uint64_t access = PERF_SAMPLE_WEIGHT | PERF_SAMPLE_WEIGHT_STRUCT |
-				PERF_SAMPLE_DATA_SRC;
 	const uint32_t key[] = {thread, stack};
 	struct memuse_cell *cell;
 	bool fault = is_fault(attr);
@@ -165,7 +175,7 @@ bool memuse_add(struct memuse *memuse, const struct perf_event_attr *attr,
 
 	if (fault && attr->config == PERF_COUNT_SW_PAGE_FAULTS && memuse->specific)
 		return true;
-	if (!fault && !(attr->sample_type & access))
+	if (!fault && !is_access(attr, sample))
 		return true;
 	id = keyed_add(&memuse->cells, key, NULL);
 	if (id == KEYED_NONE)

@@ -127,6 +127,32 @@ static void faults_count_once(void **state)
 	memuse_fini(&memuse);
 }
 
+/* IBS samples any instruction: those that touched no memory are no accesses. */
+static void accesses_are_told_from_others(void **state)
+{
+	static const struct perf_event_attr attr = {
+		.type = 11,
+		.sample_type = PERF_SAMPLE_DATA_SRC | PERF_SAMPLE_WEIGHT_STRUCT,
+	};
+	struct record_sample load = {.period = 1, .weight = 30},
+			     other = {.period = 1,
+				      .data_src = PERF_MEM_S(OP, NA) | PERF_MEM_S(LVL, NA)};
+	const struct memuse_cell *cell;
+	struct memuse memuse;
+
+	load.data_src = source(0, PERF_MEM_LVLNUM_L2, false, 0);
+	memuse_init(&memuse);
+	for (int i = 0; i < 5; i++)
+		assert_true(memuse_add(&memuse, &attr, i < 2 ? &load : &other, 0, 1));
+	assert_int_equal(memuse.cells.count, 1);
+	cell = keyed_at(&memuse.cells, 0);
+	assert_int_equal(cell->count.accesses, 2);
+	assert_int_equal(cell->count.levels[MEMUSE_L2], 2);
+	assert_int_equal(cell->count.weighed, 2);
+	assert_int_equal(cell->count.levels[MEMUSE_UNKNOWN], 0);
+	memuse_fini(&memuse);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -134,6 +160,7 @@ int main(void)
 		cmocka_unit_test(tlb_misses),
 		cmocka_unit_test(pages_grow_once),
 		cmocka_unit_test(faults_count_once),
+		cmocka_unit_test(accesses_are_told_from_others),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

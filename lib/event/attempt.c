@@ -1,10 +1,7 @@
-#include "base/io.h"
 #include "event/catalog.h"
 #include "event/internal.h"
 
 #include <errno.h>
-#include <limits.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -41,32 +38,34 @@ static void exercise(volatile unsigned char *memory)
 	nanosleep(&moment, NULL);
 }
 
-/* PMUs outside of the cores (memory controllers) count for a CPU, not for a task. */
-static int first_cpu(const struct event_system *sys, const char *name)
-{
-	char path[PATH_MAX], line[64];
-	const char *slash = strchr(name, '/');
-
-	if (!slash)
-		return -1;
-	snprintf(path, sizeof(path), "%s/%.*s/cpumask", sys->devices, (int)(slash - name), name);
-	return io_read_line(path, line, sizeof(line), NULL) > 0 ? atoi(line) : -1;
-}
-
 static int open_counting(const struct event_system *sys, struct catalog_event *event)
 {
 	struct perf_event_attr attr = event->attr;
-	int cpu = first_cpu(sys, event->name), fd;
+	int fd;
 
 	attr.size = sizeof(attr);
 	attr.disabled = 1;
 	attr.read_format = PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING;
-	fd = sys->open(&attr, cpu < 0 ? 0 : -1, cpu, -1);
+	fd = sys->open(&attr, 0, -1, -1);
 	if ((fd != -EACCES && fd != -EPERM) || attr.exclude_kernel)
 		return fd;
 	attr.exclude_kernel = attr.exclude_hv = 1;
 	event->user_only = true;
-	return sys->open(&attr, cpu < 0 ? 0 : -1, cpu, -1);
+	return sys->open(&attr, 0, -1, -1);
+}
+
+/* PMUs outside of the cores, such as memory controllers', count for a CPU, not for a task. */
+static bool counts_cpus(const struct event_system *sys, const struct catalog_event *event)
+{
+	struct perf_event_attr attr = event->attr;
+	int fd;
+
+	attr.size = sizeof(attr);
+	attr.disabled = 1;
+	fd = sys->open(&attr, -1, 0, -1);
+	if (fd >= 0)
+		close(fd);
+	return fd >= 0;
 }
 
 static enum catalog_status count(int fd, volatile unsigned char *memory)
@@ -109,6 +108,10 @@ static void try_one(const struct event_system *sys, const struct catalog *catalo
 		return;
 	}
 	event->user_only = false;
+	if (fd == -EINVAL && counts_cpus(sys, event)) {
+		event->why = strdup("counts whole CPUs, not programs: perf stat -a");
+		return;
+	}
 	event->status = fd == -EACCES || fd == -EPERM ? CATALOG_FORBIDDEN : CATALOG_ABSENT;
 	event->why = strdup(strerror(-fd));
 }

@@ -19,11 +19,13 @@
 
 enum fate {
 	KEPT,
-	ABSENT,	 /* the machine does not have it */
-	IDLE,	 /* without the cycles that it was to be counted along with */
-	REFUSED, /* EINVAL: known to the machine, but not like this */
-	TAKEN,	 /* somebody else has its counter, and keeps it */
-	TWIN,	 /* another event of the list does the same */
+	ABSENT,	   /* the machine does not have it */
+	IDLE,	   /* without the cycles that it was to be counted along with */
+	REFUSED,   /* EINVAL: known to the machine, but not like this */
+	TAKEN,	   /* somebody else has its counter, and keeps it */
+	UNSAMPLED, /* it counts, but does not interrupt */
+	WHOLE, /* it counts for a CPU (a memory controller, a socket's power), not for a program */
+	TWIN,  /* another event of the list does the same */
 };
 
 struct change {
@@ -163,6 +165,27 @@ static bool has_twin(const struct event_list *list, const struct change *changes
 	return false;
 }
 
+/* What the kernel refuses to sample for a task: what would it take? */
+static enum fate fate_of_refused(const struct event_system *sys, const struct event_spec *spec)
+{
+	struct perf_event_attr attr = spec->attr;
+	int fd;
+
+	attr.disabled = 1;
+	attr.freq = 0;
+	attr.sample_period = 0;
+	fd = sys->open(&attr, 0, -1, -1);
+	if (fd >= 0) {
+		close(fd);
+		return UNSAMPLED;
+	}
+	fd = sys->open(&attr, -1, 0, -1);
+	if (fd < 0)
+		return REFUSED;
+	close(fd);
+	return WHOLE;
+}
+
 static int probe_one(const struct event_system *sys, struct event_spec *spec, struct change *change,
 		     struct err *err)
 {
@@ -182,11 +205,13 @@ static int probe_one(const struct event_system *sys, struct event_spec *spec, st
 	case -ENOENT:
 	case -ENODEV:
 	case -ENXIO:
-	case -EOPNOTSUPP:
 		change->fate = ABSENT;
 		return 0;
+	case -EOPNOTSUPP:
 	case -EINVAL:
-		change->fate = REFUSED;
+		change->fate = fate_of_refused(sys, spec);
+		if (change->fate == REFUSED && ret == -EOPNOTSUPP)
+			change->fate = ABSENT;
 		return 0;
 	case -EBUSY:
 		change->fate = TAKEN;
@@ -211,21 +236,6 @@ static size_t join(struct strbuf *names, const struct event_list *list,
 	return count;
 }
 
-static bool is_absent(const struct change *change)
-{
-	return change->fate == ABSENT;
-}
-
-static bool is_refused(const struct change *change)
-{
-	return change->fate == REFUSED;
-}
-
-static bool is_taken(const struct change *change)
-{
-	return change->fate == TAKEN;
-}
-
 static bool is_user_only(const struct change *change)
 {
 	return change->fate == KEPT && change->user_only;
@@ -234,6 +244,56 @@ static bool is_user_only(const struct change *change)
 static bool is_less_precise(const struct change *change)
 {
 	return change->fate == KEPT && change->less_precise;
+}
+
+static size_t join_fate(struct strbuf *names, const struct event_list *list,
+			const struct change *changes, bool along, enum fate fate)
+{
+	size_t count = 0;
+
+	strbuf_reset(names);
+	for (size_t i = 0; i < list->len; i++)
+		if (changes[i].fate == fate && list->items[i].along == along)
+			strbuf_printf(names, "%s%s", count++ ? ", " : "",
+				      changes[i].was_cycles ? "cpu-clock" : list->items[i].name);
+	return count;
+}
+
+/* Why an event is left out; NULL: somebody has its counter. And what to do where nothing is left.
+ */
+static const struct {
+	enum fate fate;
+	enum err_code code;
+	const char *why, *hint;
+} dropped[] = {
+	{UNSAMPLED, ERR_UNSUPPORTED, "it can be counted only",
+	 "pyperf stat counts it; to sample, take a clock: -e cpu-clock"},
+	{WHOLE, ERR_UNSUPPORTED, "it counts for whole CPUs, not for programs",
+	 "perf stat -a counts it"},
+	{TAKEN, ERR_SYSTEM, NULL,
+	 "end other profilers, turn the NMI watchdog off (sysctl kernel.nmi_watchdog=0), or use a "
+	 "clock: -e cpu-clock"},
+	{REFUSED, ERR_UNSUPPORTED, "the kernel calls it invalid here",
+	 "check its terms and modifiers, or use a clock: -e cpu-clock"},
+	{ABSENT, ERR_UNSUPPORTED, "this machine does not have it",
+	 "use a clock, which every machine has: -e cpu-clock (or task-clock, page-faults, "
+	 "context-switches); hardware events in a virtual machine need its host to pass the "
+	 "counters through"},
+};
+#define DROPPED (sizeof(dropped) / sizeof(dropped[0]))
+
+static size_t dropped_as(enum fate fate)
+{
+	size_t d = 0;
+
+	while (d + 1 < DROPPED && dropped[d].fate != fate)
+		d++;
+	return d;
+}
+
+static const char *why_dropped(const struct event_system *sys, size_t d)
+{
+	return dropped[d].why ? dropped[d].why : event_holder(sys);
 }
 
 /* Before names change: they are those that the user wrote. */
@@ -250,18 +310,12 @@ static void tell(const struct event_system *sys, const struct event_list *list,
 							"(virtual machine?)",
 				 changes[i].fate == KEPT ? "sampling cpu-clock instead"
 							 : "cpu-clock is sampled already");
-	if (join(&names, list, changes, false, is_absent))
-		log_info("left out, since this machine does not have it: %s", strbuf_text(&names));
-	if (join(&names, list, changes, true, is_absent))
-		log_info("not counted along, since this machine does not have it: %s",
-			 strbuf_text(&names));
-	for (int along = 0; along < 2; along++)
-		if (join(&names, list, changes, along, is_taken))
-			log_info("%s, since %s: %s", along ? "not counted along" : "left out",
-				 event_holder(sys), strbuf_text(&names));
-	if (join(&names, list, changes, false, is_refused))
-		log_info("left out, since the kernel calls it invalid here: %s",
-			 strbuf_text(&names));
+	for (size_t d = 0; d < DROPPED; d++)
+		for (int along = 0; along < 2; along++)
+			if (join_fate(&names, list, changes, along, dropped[d].fate))
+				log_info("%s, since %s: %s",
+					 along ? "not counted along" : "left out",
+					 why_dropped(sys, d), strbuf_text(&names));
 	if (join(&names, list, changes, false, is_less_precise))
 		log_info("less precise than asked, since this machine gives no more: %s",
 			 strbuf_text(&names));
@@ -352,28 +406,33 @@ static void sample_members(struct event_list *list)
 static int nothing_left(const struct event_system *sys, const struct event_list *list,
 			const struct change *changes, struct err *err)
 {
-	struct strbuf names = {0};
-	size_t taken = 0;
+	size_t first = dropped_as(changes[0].fate);
+	struct strbuf names = {0}, reasons = {0};
+	bool same = true;
 
 	for (size_t i = 0; i < list->len; i++) {
+		size_t d = dropped_as(changes[i].fate);
+
+		same &= d == first || changes[i].fate == IDLE;
 		strbuf_printf(&names, "%s%s", i ? ", " : "", list->items[i].name);
-		taken += changes[i].fate == TAKEN;
+		strbuf_printf(&reasons, "%s%s (%s)", i ? ", " : "", list->items[i].name,
+			      why_dropped(sys, d));
 	}
-	if (taken == list->len) {
-		err_set(err, ERR_SYSTEM, "cannot count %s: %s", strbuf_text(&names),
-			event_holder(sys));
-		err_hint(err, "end other profilers, turn the NMI watchdog off (sysctl "
-			      "kernel.nmi_watchdog=0), or use a clock: -e cpu-clock");
-		strbuf_fini(&names);
-		return ERR_SYSTEM;
-	}
-	err_set(err, ERR_UNSUPPORTED, "this machine has none of the events that were asked for: %s",
-		strbuf_text(&names));
-	err_hint(err, "use a clock, which every machine has: -e cpu-clock (or task-clock, "
-		      "page-faults, context-switches); hardware events in a virtual machine need "
-		      "its host to pass the counters through");
+	if (!same)
+		err_set(err, dropped[first].code, "none of the events can be sampled here: %s",
+			strbuf_text(&reasons));
+	else if (dropped[first].fate == ABSENT)
+		err_set(err, dropped[first].code,
+			"this machine has none of the events that were asked for: %s",
+			strbuf_text(&names));
+	else
+		err_set(err, dropped[first].code, "cannot %s %s: %s",
+			dropped[first].fate == UNSAMPLED ? "sample" : "count", strbuf_text(&names),
+			why_dropped(sys, first));
+	err_hint(err, "%s", dropped[first].hint);
 	strbuf_fini(&names);
-	return ERR_UNSUPPORTED;
+	strbuf_fini(&reasons);
+	return dropped[first].code;
 }
 
 int event_list_probe_on(const struct event_system *sys, struct event_list *list, bool reads,

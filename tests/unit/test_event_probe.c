@@ -62,6 +62,18 @@ static int open_virtual(const struct perf_event_attr *attr, pid_t pid, int cpu, 
 	return is_hardware(attr) ? -ENOENT : give_fd();
 }
 
+/* A counter that does not interrupt (r1), a PMU that counts for CPUs (r2), and no other. */
+static int open_odd(const struct perf_event_attr *attr, pid_t pid, int cpu, int group_fd)
+{
+	bool task = pid == 0 && cpu == -1;
+
+	if (!is_hardware(attr))
+		return give_fd();
+	if (attr->type != PERF_TYPE_RAW)
+		return -ENOENT;
+	return attr->sample_period || task != (attr->config == 1) ? -EINVAL : give_fd();
+}
+
 /* Paranoid 2 for an ordinary user. */
 static int open_paranoid2(const struct perf_event_attr *attr, pid_t pid, int cpu, int group_fd)
 {
@@ -463,6 +475,11 @@ static void test_refusals(void **state)
 		{open_paranoid2, "cycles:k", ERR_PERMISSION, "'cycles:k'", ""},
 		{open_paranoid2, "cycles,cs", ERR_PERMISSION, "'cs'", ""},
 		{open_busy, "instructions", ERR_SYSTEM, "another user", "nmi_watchdog"},
+		{open_odd, "r1", ERR_UNSUPPORTED, "cannot sample r1: it can be counted only",
+		 "pyperf stat"},
+		{open_odd, "r2", ERR_UNSUPPORTED, "counts for whole CPUs", "perf stat -a"},
+		{open_odd, "r1,cache-misses", ERR_UNSUPPORTED,
+		 "r1 (it can be counted only), cache-misses (this machine does not have it)", ""},
 	};
 
 	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {

@@ -156,14 +156,21 @@ static void put_models(const struct catalog *catalog)
 
 static void put_footnotes(const struct catalog *catalog)
 {
-	bool zero = false, none = false;
+	bool zero = false, none = false, hidden = false;
 
 	for (size_t i = 0; i < catalog->events.len; i++) {
-		zero |= catalog->events.items[i].status == CATALOG_ZERO;
-		none |= catalog->events.items[i].status == CATALOG_NO_COUNTER;
+		const struct catalog_event *event = &catalog->events.items[i];
+
+		zero |= event->status == CATALOG_ZERO;
+		none |= event->status == CATALOG_NO_COUNTER;
+		hidden |= event->status == CATALOG_ABSENT && event->kind == CATALOG_HARDWARE &&
+			  event->attr.config == PERF_COUNT_HW_CPU_CYCLES;
 	}
-	if (zero || none)
+	if (zero || none || hidden)
 		putchar('\n');
+	if (hidden)
+		printf("no cycles: this machine shows no hardware counters, as most virtual "
+		       "machines; pyperf record samples cpu-clock instead\n");
 	if (zero)
 		printf("stays at 0: while pyperf computed, missed caches, faulted pages and slept "
 		       "for a moment; hardware events that do so count nothing here\n");

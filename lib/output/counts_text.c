@@ -7,7 +7,7 @@
 
 #define VALUE_WIDTH 18
 #define NAME_WIDTH 24
-#define ROW_WIDTH 14
+#define ROW_WIDTH 14 /* or that of the event's name */
 
 static bool is_time(const struct event_spec *spec)
 {
@@ -81,7 +81,7 @@ static double running(const struct counts *counts, size_t event)
 static void put_error(FILE *out, const struct estimate *estimate)
 {
 	if (estimate->known && estimate->value > 0)
-		fprintf(out, "  +-%.1f%%", 50 * (estimate->high - estimate->low) / estimate->value);
+		fprintf(out, "  ±%.1f%%", 50 * (estimate->high - estimate->low) / estimate->value);
 }
 
 static void put_event(FILE *out, const struct counts *counts, size_t event, double time)
@@ -124,7 +124,7 @@ static void put_metrics(FILE *out, const struct counts *counts)
 		strbuf_printf(&line, "%s%s ", line.len ? "   " : "  ", metric->heading);
 		metric_text(metric, estimate.value, &line);
 		if (estimate.known) {
-			strbuf_str(&line, " +-");
+			strbuf_str(&line, " ±");
 			metric_error_text(metric, &estimate, &line);
 		}
 	}
@@ -154,15 +154,26 @@ static void put_times(FILE *out, const struct counts *counts)
 	putc('\n', out);
 }
 
+static int row_width(const struct event_spec *spec)
+{
+	struct strbuf safe = {0};
+	int width;
+
+	text_escape(&safe, spec->name, strlen(spec->name));
+	width = safe.len > ROW_WIDTH ? (int)safe.len : ROW_WIDTH;
+	strbuf_fini(&safe);
+	return width;
+}
+
 static void put_headings(FILE *out, const struct counts *counts, const char *first, int width)
 {
 	fprintf(out, "%*s", width, first);
 	for (size_t i = 0; i < counts->events->len; i++) {
-		const char *name = counts->events->items[i].name;
+		const struct event_spec *spec = &counts->events->items[i];
 		struct strbuf safe = {0};
 
-		text_escape(&safe, name, strlen(name));
-		fprintf(out, "  %*.*s", ROW_WIDTH, ROW_WIDTH, strbuf_text(&safe));
+		text_escape(&safe, spec->name, strlen(spec->name));
+		fprintf(out, "  %*s", row_width(spec), strbuf_text(&safe));
 		strbuf_fini(&safe);
 	}
 	for (size_t i = 0; i < counts->plan_count; i++)
@@ -172,10 +183,11 @@ static void put_headings(FILE *out, const struct counts *counts, const char *fir
 static void put_values(FILE *out, const struct counts *counts, const struct counts_row *row)
 {
 	for (size_t i = 0; i < counts->events->len; i++) {
+		const struct event_spec *spec = &counts->events->items[i];
 		char value[48];
 
-		value_text(&counts->events->items[i], row->values[i], value, sizeof(value));
-		fprintf(out, "  %*s", ROW_WIDTH, row->values[i] > 0 ? value : "");
+		value_text(spec, row->values[i], value, sizeof(value));
+		fprintf(out, "  %*s", row_width(spec), row->values[i] > 0 ? value : "");
 	}
 	for (size_t i = 0; i < counts->plan_count; i++) {
 		struct strbuf text = {0};

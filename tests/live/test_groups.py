@@ -10,9 +10,11 @@ import live
 from live import check
 
 PAGES = 6000
-# Each thread, and a child, faults pages in one place and computes long enough to be sampled after it.
+# Each thread, and a child, faults pages in one place and computes long enough to be sampled after it, on one
+# CPU: an event is opened on each, and what a thread did on another one since its last sample there stays unread.
 PROGRAM = f"""
 import mmap, os, threading, time
+os.sched_setaffinity(0, {{max(os.sched_getaffinity(0))}})
 def touch():
     pages = mmap.mmap(-1, {PAGES} * 4096)
     pages.madvise(mmap.MADV_NOHUGEPAGE)

@@ -590,14 +590,16 @@ static void check_tracepoint(const char *python)
 	static struct session session;
 	struct target target;
 	size_t naps = 0;
-	uint64_t id = 0;
-	FILE *file = fopen("/sys/kernel/tracing/events/sched/sched_switch/id", "r");
+	struct event_list events = {0};
+	struct err err = {0};
+	uint64_t id;
 
-	if (!file || fscanf(file, "%" SCNu64, &id) != 1) {
-		print_message("skipped: no tracepoints in /sys/kernel/tracing\n");
+	if (event_parse(&events, "sched:sched_switch", &err)) {
+		print_message("skipped: %s\n", err.text);
 		skip();
 	}
-	fclose(file);
+	id = events.items[0].attr.config;
+	event_list_fini(&events);
 	memset(&session, 0, sizeof(session));
 	if (!open_engine(&session))
 		skip();

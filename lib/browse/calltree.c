@@ -1,9 +1,13 @@
 #include "browse/calltree.h"
 
+#include "base/clock.h"
 #include "profile/match.h"
 
 #include <stdlib.h>
 #include <string.h>
+
+/* Stacks: less than a millisecond's work. */
+#define FOLDED_AT_ONCE 5000
 
 /* Lists by key in one array: those of key k are items[start[k]] up to items[start[k + 1]]. */
 static int make_lists(uint32_t **items, uint32_t **start, size_t keys, size_t count,
@@ -12,6 +16,8 @@ static int make_lists(uint32_t **items, uint32_t **start, size_t keys, size_t co
 {
 	uint32_t *next;
 
+	free(*start);
+	free(*items);
 	*start = calloc(keys + 2, sizeof(**start));
 	*items = calloc(count + 1, sizeof(**items));
 	if (!*start || !*items)
@@ -46,6 +52,7 @@ static int find_outermost(struct calltree *calls)
 	uint32_t *next = malloc((count + 1) * sizeof(*next));
 	uint32_t at = 0;
 
+	free(calls->outermost);
 	calls->outermost = calloc(count + 1, sizeof(*calls->outermost));
 	if (!on_path || !next || !calls->outermost) {
 		free(on_path);
@@ -69,24 +76,64 @@ static int find_outermost(struct calltree *calls)
 	return 0;
 }
 
+static int fold_some(struct calltree *calls)
+{
+	return folds_go_on(&calls->folds, FOLDED_AT_ONCE, NULL);
+}
+
+static int take_weights(struct calltree *calls)
+{
+	calls->weights = calloc(calls->folds.tree.len * calls->events + 1, sizeof(*calls->weights));
+	return calls->weights ? 1 : -1;
+}
+
+static int list_children(struct calltree *calls)
+{
+	size_t count = calls->folds.tree.len;
+
+	return make_lists(&calls->children, &calls->child_start, count, count, parent_of, calls)
+		       ? -1
+		       : 1;
+}
+
+static int mark_outermost(struct calltree *calls)
+{
+	return find_outermost(calls) ? -1 : 1;
+}
+
+static int list_functions(struct calltree *calls)
+{
+	return make_lists(&calls->of_function, &calls->function_start,
+			  profile_function_count(calls->profile), calls->folds.tree.len,
+			  outermost_function, calls)
+		       ? -1
+		       : 1;
+}
+
+/* Each is done when it returns 1, is called again after 0, and fails by lack of memory alone. */
+static int (*const steps[])(struct calltree *calls) = {
+	fold_some, take_weights, list_children, mark_outermost, list_functions,
+};
+#define STEPS (sizeof(steps) / sizeof(steps[0]))
+
 int calltree_init(struct calltree *calls, const struct profile *profile, struct err *err)
 {
-	size_t count;
-	int rc;
-
 	*calls = (struct calltree){.profile = profile, .events = profile_event_count(profile)};
-	rc = folds_init(&calls->folds, profile, false, err);
-	if (rc)
-		return rc;
-	count = calls->folds.tree.len;
-	calls->weights = calloc(count * calls->events + 1, sizeof(*calls->weights));
-	if (!calls->weights ||
-	    make_lists(&calls->children, &calls->child_start, count, count, parent_of, calls) ||
-	    find_outermost(calls) ||
-	    make_lists(&calls->of_function, &calls->function_start, profile_function_count(profile),
-		       count, outermost_function, calls))
-		return err_nomem(err);
-	return 0;
+	return folds_begin(&calls->folds, profile, false, err);
+}
+
+int calltree_prepare(struct calltree *calls, uint64_t until_ns, struct err *err)
+{
+	while (calls->step < STEPS) {
+		int rc = steps[calls->step](calls);
+
+		if (rc < 0)
+			return err_nomem(err);
+		calls->step += rc == 1;
+		if (calls->step < STEPS && clock_now_ns() >= until_ns)
+			return 0;
+	}
+	return 1;
 }
 
 static void forget_branches(struct calltree *calls)
@@ -123,7 +170,8 @@ int calltree_weigh(struct calltree *calls, const struct view_filter *filter, str
 	for (size_t i = 0; i < cells; i++) {
 		const struct profile_cell *cell = profile_cell(calls->profile, i);
 		uint32_t fold = calls->folds.of_stack[cell->stack];
-		struct view_count *weight = &calls->weights[fold * calls->events + cell->event];
+		struct calltree_weight *weight =
+			&calls->weights[fold * calls->events + cell->event];
 
 		if (!view_matches(matcher, cell->thread, cell->stack))
 			continue;
@@ -136,8 +184,8 @@ int calltree_weigh(struct calltree *calls, const struct view_filter *filter, str
 		size_t parent = parent_of(calls, (uint32_t)fold);
 
 		for (size_t e = 0; e < calls->events; e++) {
-			struct view_count *weight = &calls->weights[fold * calls->events + e];
-			struct view_count *up = &calls->weights[parent * calls->events + e];
+			struct calltree_weight *weight = &calls->weights[fold * calls->events + e];
+			struct calltree_weight *up = &calls->weights[parent * calls->events + e];
 
 			weight->total += weight->self;
 			weight->total_samples += weight->self_samples;
@@ -154,8 +202,8 @@ int calltree_weigh(struct calltree *calls, const struct view_filter *filter, str
 static void add_counts(const struct calltree *calls, struct calltree_branch *branch,
 		       const struct calltree_place *place)
 {
-	const struct view_count *self = calltree_weight(calls, place->at);
-	const struct view_count *total = calltree_weight(calls, place->origin);
+	const struct calltree_weight *self = calltree_weight(calls, place->at);
+	const struct calltree_weight *total = calltree_weight(calls, place->origin);
 
 	for (size_t e = 0; e < calls->events; e++) {
 		if (branch->side == CALLTREE_CALLEES) {

@@ -35,11 +35,17 @@ struct calltree_branch {
 	struct view_count *counts;
 };
 
+/* What lies in a fold itself, and with all below it: of an event. */
+struct calltree_weight {
+	uint64_t self, total, self_samples, total_samples;
+};
+
 struct calltree {
 	const struct profile *profile;
 	struct folds folds;
+	size_t step; /* of making it ready */
 	size_t events;
-	struct view_count *weights;		/* fold * events: self and total */
+	struct calltree_weight *weights;	/* fold * events */
 	bool *outermost;			/* folds without their function above them */
 	uint32_t *children, *child_start;	/* folds below a fold */
 	uint32_t *of_function, *function_start; /* outermost folds of a function */
@@ -51,7 +57,10 @@ struct calltree {
 	} branches;
 };
 
+/* Begins what calltree_prepare() does step by step: 1 when all is ready, 0 when the clock is past
+ * `until_ns` before. After a failure it may be called again. */
 int calltree_init(struct calltree *calls, const struct profile *profile, struct err *err);
+int calltree_prepare(struct calltree *calls, uint64_t until_ns, struct err *err);
 void calltree_fini(struct calltree *calls);
 /* Weighs anew and forgets all branches. */
 int calltree_weigh(struct calltree *calls, const struct view_filter *filter, struct err *err);
@@ -63,7 +72,8 @@ int calltree_of(struct calltree *calls, uint32_t function, enum calltree_side si
  * event first. */
 int calltree_open(struct calltree *calls, size_t branch, uint32_t event, struct err *err);
 
-static inline const struct view_count *calltree_weight(const struct calltree *calls, uint32_t fold)
+static inline const struct calltree_weight *calltree_weight(const struct calltree *calls,
+							    uint32_t fold)
 {
 	return &calls->weights[fold * calls->events];
 }

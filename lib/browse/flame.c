@@ -20,7 +20,8 @@ struct flame {
 	uint32_t focus, selected; /* folds; 0 is all */
 	int top;		  /* the depth that is drawn first */
 	uint32_t sorted_by;	  /* event */
-	uint32_t *position;	  /* of a fold among calls->children */
+	bool *sorted;		  /* folds whose children are in order */
+	uint32_t *position;	  /* of these among calls->children */
 	struct {
 		VEC_OF(struct box)
 	} boxes; /* as they were drawn, row after row of each subtree */
@@ -47,39 +48,41 @@ static int by_weight(const void *a, const void *b, void *ctx)
 	return *fa < *fb ? -1 : *fa > *fb;
 }
 
-static void sort_children(struct flame *flame)
+/* Children are ordered when they are first looked at. */
+static void sort_children(struct flame *flame, uint32_t fold)
 {
 	struct calltree *calls = flame->calls;
+	uint32_t first = calls->child_start[fold], end = calls->child_start[fold + 1];
 
-	for (size_t i = 0; i < calls->folds.tree.len; i++) {
-		uint32_t first = calls->child_start[i], count = calls->child_start[i + 1] - first;
-
-		if (count > 1)
-			qsort_r(calls->children + first, count, sizeof(uint32_t), by_weight, flame);
-		for (uint32_t k = first; k < first + count; k++)
-			flame->position[calls->children[k]] = k;
-	}
-	flame->sorted_by = flame->report->report.event;
+	if (flame->sorted[fold])
+		return;
+	flame->sorted[fold] = true;
+	if (end - first > 1)
+		qsort_r(calls->children + first, end - first, sizeof(uint32_t), by_weight, flame);
+	for (uint32_t k = first; k < end; k++)
+		flame->position[calls->children[k]] = k;
 }
 
 /* Children by weight, and those that the event did not see are none. */
-static uint32_t first_child(const struct flame *flame, uint32_t fold)
+static uint32_t first_child(struct flame *flame, uint32_t fold)
 {
 	uint32_t at = flame->calls->child_start[fold];
 	uint32_t child;
 
 	if (at == flame->calls->child_start[fold + 1])
 		return 0;
+	sort_children(flame, fold);
 	child = flame->calls->children[at];
 	return weight_of(flame, child) ? child : 0;
 }
 
-static uint32_t next_sibling(const struct flame *flame, uint32_t fold)
+static uint32_t next_sibling(struct flame *flame, uint32_t fold)
 {
-	uint32_t next = flame->position[fold] + 1;
-	uint32_t child;
+	uint32_t parent = parent_of(flame, fold), next, child;
 
-	if (next == flame->calls->child_start[parent_of(flame, fold) + 1])
+	sort_children(flame, parent);
+	next = flame->position[fold] + 1;
+	if (next == flame->calls->child_start[parent + 1])
 		return 0;
 	child = flame->calls->children[next];
 	return weight_of(flame, child) ? child : 0;
@@ -171,6 +174,7 @@ static void add_children(struct flame *flame, uint32_t fold, int depth, double p
 
 	if (depth > last)
 		return;
+	sort_children(flame, fold);
 	for (uint32_t i = flame->calls->child_start[fold]; i < flame->calls->child_start[fold + 1];
 	     i++) {
 		uint32_t child = flame->calls->children[i];
@@ -228,8 +232,8 @@ static void keep_in_sight(struct flame *flame, const struct screen_area *area)
 /* "58.9%  Network.forward  train.py:31   46.4% in itself" */
 static void put_selected(const struct flame *flame, const struct screen_area *area)
 {
-	const struct view_count *count = calltree_weight(flame->calls, flame->selected) +
-					 flame->report->report.event;
+	const struct calltree_weight *count = calltree_weight(flame->calls, flame->selected) +
+					      flame->report->report.event;
 	uint64_t whole = weight_of(flame, 0);
 	double share = figure_share(count->total, whole);
 	struct screen_line line = {0};
@@ -255,7 +259,8 @@ static void draw(struct screen *screen, void *self, const struct screen_area *ar
 	struct flame *flame = self;
 
 	if (flame->sorted_by != flame->report->report.event)
-		sort_children(flame);
+		memset(flame->sorted, 0, flame->calls->folds.tree.len * sizeof(*flame->sorted));
+	flame->sorted_by = flame->report->report.event;
 	keep_in_sight(flame, area);
 	lay_out(flame, area);
 	/* Where it is too narrow to be seen, what calls it is zoomed into. */
@@ -350,45 +355,84 @@ static int next_event(struct screen *screen, void *self, int step, struct err *e
 	return report_next_event(screen, ((struct flame *)self)->report, step, err);
 }
 
-/* The box behind, from left to right and downwards first; 0 behind the last. */
-static uint32_t box_behind(const struct flame *flame, uint32_t fold)
+/* Which functions are wanted, and which boxes have one of them in or below them. */
+struct hits {
+	bool *functions, *folds;
+};
+
+static bool is_hit(const struct flame *flame, const struct hits *hits, uint32_t fold)
 {
-	uint32_t next = first_child(flame, fold);
+	return fold && hits->functions[folds_function(&flame->calls->folds, fold)];
+}
+
+static int find_hits(const struct flame *flame, struct hits *hits, struct err *err)
+{
+	size_t functions = profile_function_count(flame->report->browse->profile);
+	size_t folds = flame->calls->folds.tree.len;
+	struct strbuf name = {0};
+
+	hits->functions = calloc(functions + 1, sizeof(bool));
+	hits->folds = calloc(folds + 1, sizeof(bool));
+	if (!hits->functions || !hits->folds)
+		return err_nomem(err);
+	for (uint32_t i = 0; i < functions; i++) {
+		strbuf_reset(&name);
+		names_add_function(flame->report->names, i, &name);
+		hits->functions[i] = strcasestr(strbuf_text(&name), flame->wanted);
+	}
+	strbuf_fini(&name);
+	for (uint32_t i = (uint32_t)folds; i-- > 1;) {
+		if (!weight_of(flame, i))
+			continue;
+		hits->folds[i] |= is_hit(flame, hits, i);
+		hits->folds[parent_of(flame, i)] |= hits->folds[i];
+	}
+	return 0;
+}
+
+/* The first of the box and those on its right that has a hit in or below it; 0: none. */
+static uint32_t hit_from(struct flame *flame, const struct hits *hits, uint32_t fold)
+{
+	while (fold && !hits->folds[fold])
+		fold = next_sibling(flame, fold);
+	return fold;
+}
+
+/* The box behind, from left to right and downwards first, on a way to hits; 0 behind the last. */
+static uint32_t box_behind(struct flame *flame, const struct hits *hits, uint32_t fold)
+{
+	uint32_t next = hit_from(flame, hits, first_child(flame, fold));
 
 	while (!next && fold) {
-		next = next_sibling(flame, fold);
+		next = hit_from(flame, hits, next_sibling(flame, fold));
 		fold = parent_of(flame, fold);
 	}
 	return next;
 }
 
-static bool is_wanted(const struct flame *flame, uint32_t fold, struct strbuf *name)
-{
-	strbuf_reset(name);
-	add_name(flame, fold, name);
-	return fold && strcasestr(strbuf_text(name), flame->wanted);
-}
-
 static int find_next(struct screen *screen, void *self, int argument, struct err *err)
 {
 	struct flame *flame = self;
-	size_t left = flame->calls->folds.tree.len;
-	struct strbuf name = {0};
+	struct hits hits = {0};
 	uint32_t at = flame->selected;
+	int rc;
 
 	if (!flame->wanted) {
 		screen_say(screen, "nothing was searched for yet: / does");
 		return 0;
 	}
-	do
-		at = box_behind(flame, at);
-	while (left-- && !is_wanted(flame, at, &name));
-	if (is_wanted(flame, at, &name))
-		flame->selected = at;
-	else
+	rc = find_hits(flame, &hits, err);
+	if (!rc && !hits.folds[0])
 		screen_say(screen, "'%s' is not here", flame->wanted);
-	strbuf_fini(&name);
-	return 0;
+	if (!rc && hits.folds[0]) {
+		do
+			at = box_behind(flame, &hits, at);
+		while (!is_hit(flame, &hits, at));
+		flame->selected = at;
+	}
+	free(hits.functions);
+	free(hits.folds);
+	return rc;
 }
 
 static int search(struct screen *screen, void *self, const char *text, struct err *err)
@@ -448,6 +492,7 @@ static void close_flame(void *self)
 
 	vec_fini(&flame->boxes);
 	free(flame->position);
+	free(flame->sorted);
 	free(flame->wanted);
 	free(flame);
 }
@@ -485,11 +530,12 @@ int flame_open(struct screen *screen, struct report_view *report, struct err *er
 		return err_nomem(err);
 	flame->report = report;
 	flame->calls = &report->calls;
+	flame->sorted_by = report->report.event;
 	flame->position = calloc(flame->calls->folds.tree.len + 1, sizeof(*flame->position));
-	if (!flame->position) {
-		free(flame);
+	flame->sorted = calloc(flame->calls->folds.tree.len + 1, sizeof(*flame->sorted));
+	if (!flame->position || !flame->sorted) {
+		close_flame(flame);
 		return err_nomem(err);
 	}
-	sort_children(flame);
 	return screen_push(screen, &flame_view, flame, NULL, err);
 }

@@ -1,5 +1,6 @@
 #include "browse/report.h"
 
+#include "base/clock.h"
 #include "base/text.h"
 #include "profile/origin.h"
 
@@ -9,8 +10,9 @@
 /* Blanks before a row for each level that it is below another. */
 #define INDENT 2
 
-/* Once the first screen is there, what expanding needs is got ready. */
+/* Once the first screen is there, what expanding needs is got ready, bit by bit. */
 #define PREPARE_MS 1
+#define SLICE_NS 10000000u
 
 /* Whose code a function is, in the screen's terms: the user's own stands out. */
 static enum screen_role role_of(const struct report_view *view, uint32_t function)
@@ -183,11 +185,19 @@ static void put_title(void *self, struct screen_line *line)
 	}
 }
 
+/* Call trees are made between keys; then comes what waited for them. */
 static int tick(struct screen *screen, void *self, struct err *err)
 {
-	int rc = report_data_calls(self, err);
+	struct report_view *view = self;
+	int rc = report_data_calls(view, clock_now_ns() + SLICE_NS, err);
 
-	return rc ? rc : 1;
+	if (rc != 1 || !view->waiting)
+		return rc;
+	if (view->waiting_row == view->list.selected)
+		rc = view->waiting(screen, view, 0, err);
+	view->waiting = NULL;
+	screen_redraw(screen);
+	return rc < 0 ? rc : 1;
 }
 
 static void close_report(void *self)

@@ -147,17 +147,21 @@ int report_data_load(struct report_view *view, struct err *err)
 	return rc ? rc : report_data_sort(view, err);
 }
 
-int report_data_calls(struct report_view *view, struct err *err)
+int report_data_calls(struct report_view *view, uint64_t until_ns, struct err *err)
 {
 	int rc = 0;
 
-	if (!view->calls_ready)
+	if (!view->calls_begun)
 		rc = calltree_init(&view->calls, view->browse->profile, err);
 	/* What is half made is freed with the rest. */
-	view->calls_ready = true;
-	if (!rc && !view->calls_weighed)
+	view->calls_begun = true;
+	if (!rc)
+		rc = calltree_prepare(&view->calls, until_ns, err);
+	if (rc == 1 && !view->calls_weighed) {
 		rc = calltree_weigh(&view->calls, zooms_filter(&view->zooms), err);
-	view->calls_weighed = !rc;
+		view->calls_weighed = !rc;
+		rc = rc ? rc : 1;
+	}
 	return rc;
 }
 
@@ -193,10 +197,10 @@ int report_data_children(void *self, struct screen_tree *tree, const struct scre
 {
 	struct report_view *view = self;
 	uint32_t function;
-	int rc = report_data_calls(view, err);
+	int rc = report_data_calls(view, UINT64_MAX, err);
 
-	if (rc || NODE_KIND(row->node) != NODE_ROW)
-		return rc ? rc : add_branches(view, tree, NODE_INDEX(row->node), err);
+	if (rc < 0 || NODE_KIND(row->node) != NODE_ROW)
+		return rc < 0 ? rc : add_branches(view, tree, NODE_INDEX(row->node), err);
 	function = view->report.view->rows[NODE_INDEX(row->node)].function;
 	rc = add_side(view, tree, function, CALLTREE_CALLERS, err);
 	return rc ? rc : add_side(view, tree, function, CALLTREE_CALLEES, err);
@@ -215,7 +219,7 @@ uint32_t report_function(const struct report_view *view, size_t row)
 
 void report_data_fini(struct report_view *view)
 {
-	if (view->calls_ready)
+	if (view->calls_begun)
 		calltree_fini(&view->calls);
 	screen_tree_fini(&view->tree);
 	layout_fini(&view->layout);

@@ -1,3 +1,4 @@
+#include "base/clock.h"
 #include "browse/pages.h"
 #include "browse/report.h"
 #include "output/summary.h"
@@ -9,11 +10,30 @@
 #define OPEN_ROWS 5000
 #define OPEN_LEVELS 32
 
+/* So long a key waits for what is being made ready: nobody sees it. */
+#define WAIT_NS 20000000u
+
 static struct screen_tree_row *selected(struct report_view *view)
 {
 	if (view->list.selected >= view->tree.rows.len)
 		return NULL;
 	return &view->tree.rows.items[view->list.selected];
+}
+
+/* A key that needs call trees before they are ready is answered at once, and does what it does when
+ * they are. *rc is 0 where it has to wait. */
+static bool are_calls_ready(struct report_view *view,
+			    int (*act)(struct screen *screen, void *self, int argument,
+				       struct err *err),
+			    int *rc, struct err *err)
+{
+	*rc = report_data_calls(view, clock_now_ns() + WAIT_NS, err);
+	if (*rc == 0) {
+		view->waiting = act;
+		view->waiting_row = view->list.selected;
+		screen_say(view->screen, "finding out who calls what ...");
+	}
+	return *rc > 0;
 }
 
 /* Below a function that was opened come its callers and callees, which open with it. */
@@ -35,8 +55,8 @@ static int expand(struct screen *screen, void *self, int argument, struct err *e
 	const struct screen_tree_row *row = selected(view);
 	int rc;
 
-	if (!row || row->open)
-		return 0;
+	if (!row || row->open || !are_calls_ready(view, expand, &rc, err))
+		return row && !row->open ? rc : 0;
 	rc = screen_tree_open(&view->tree, view->list.selected, err);
 	if (!rc && selected(view)->leaf)
 		screen_say(screen, "nothing calls this, and it calls nothing");
@@ -65,9 +85,11 @@ static int toggle(struct screen *screen, void *self, int argument, struct err *e
 static int expand_all(struct screen *screen, void *self, int argument, struct err *err)
 {
 	struct report_view *view = self;
-	int rc = screen_tree_open_all(&view->tree, view->list.selected, OPEN_LEVELS, OPEN_ROWS,
-				      err);
+	int rc;
 
+	if (!are_calls_ready(view, expand_all, &rc, err))
+		return rc;
+	rc = screen_tree_open_all(&view->tree, view->list.selected, OPEN_LEVELS, OPEN_ROWS, err);
 	if (rc > 0)
 		screen_say(screen, "there is more below than is opened at once");
 	return rc < 0 ? rc : 0;
@@ -234,9 +256,9 @@ static int enter(struct screen *screen, void *self, int argument, struct err *er
 
 static int flame(struct screen *screen, void *self, int argument, struct err *err)
 {
-	int rc = report_data_calls(self, err);
+	int rc;
 
-	return rc ? rc : flame_open(screen, self, err);
+	return are_calls_ready(self, flame, &rc, err) ? flame_open(screen, self, err) : rc;
 }
 
 static int write_info(FILE *out, void *self, int width, struct err *err)

@@ -1,8 +1,10 @@
 #include "output/fold.h"
 
-static uint32_t place_of(struct folds *folds, const struct profile_frame *frame, bool lines)
+#include <stdlib.h>
+
+static uint32_t place_of(struct folds *folds, const struct profile_frame *frame)
 {
-	uint32_t line = lines ? frame->line : 0;
+	uint32_t line = folds->lines ? frame->line : 0;
 	struct fold_place *place;
 	bool added;
 	uint64_t *slot = map_put(&folds->known_places, (uint64_t)frame->function << 32 | line,
@@ -18,11 +20,11 @@ static uint32_t place_of(struct folds *folds, const struct profile_frame *frame,
 	return slot ? (uint32_t)*slot : UINT32_MAX;
 }
 
-static int fold_stack(struct folds *folds, uint32_t stack, bool lines, struct err *err)
+static int fold_stack(struct folds *folds, uint32_t stack, struct err *err)
 {
 	const struct profile_stack *s = profile_stack(folds->profile, stack);
 	uint32_t parent = s->parent < stack ? folds->of_stack[s->parent] : 0;
-	uint32_t place = place_of(folds, profile_frame(folds->profile, s->frame), lines);
+	uint32_t place = place_of(folds, profile_frame(folds->profile, s->frame));
 	bool added;
 	uint64_t *slot = map_put(&folds->known, (uint64_t)parent << 32 | place, &added);
 	struct fold *fold;
@@ -40,18 +42,29 @@ static int fold_stack(struct folds *folds, uint32_t stack, bool lines, struct er
 	return 0;
 }
 
-int folds_init(struct folds *folds, const struct profile *profile, bool lines, struct err *err)
+int folds_begin(struct folds *folds, const struct profile *profile, bool lines, struct err *err)
 {
-	size_t count = profile_stack_count(profile);
+	*folds = (struct folds){.profile = profile, .lines = lines, .next = 1};
+	folds->of_stack = calloc(profile_stack_count(profile) + 1, sizeof(*folds->of_stack));
+	return folds->of_stack && vec_push(&folds->tree) ? 0 : err_nomem(err);
+}
+
+int folds_go_on(struct folds *folds, uint32_t most, struct err *err)
+{
+	uint32_t count = (uint32_t)profile_stack_count(folds->profile);
 	int rc = 0;
 
-	*folds = (struct folds){.profile = profile};
-	folds->of_stack = calloc(count + 1, sizeof(*folds->of_stack));
-	if (!folds->of_stack || !vec_push(&folds->tree))
-		return err_nomem(err);
-	for (uint32_t i = 1; i < count && !rc; i++)
-		rc = fold_stack(folds, i, lines, err);
-	return rc;
+	for (; folds->next < count && most-- && !rc; folds->next += !rc)
+		rc = fold_stack(folds, folds->next, err);
+	return rc ? rc : folds->next >= count;
+}
+
+int folds_init(struct folds *folds, const struct profile *profile, bool lines, struct err *err)
+{
+	int rc = folds_begin(folds, profile, lines, err);
+
+	rc = rc ? rc : folds_go_on(folds, UINT32_MAX, err);
+	return rc < 0 ? rc : 0;
 }
 
 void folds_fini(struct folds *folds)

@@ -30,8 +30,15 @@ struct folds {
 	} places;	    /* each once */
 	uint32_t *of_stack; /* stack of the profile -> index of tree */
 	struct map known, known_places;
+	bool lines;
+	uint32_t next; /* stack: those before it are mapped */
 };
 
+/* Maps nothing yet. */
+int folds_begin(struct folds *folds, const struct profile *profile, bool lines, struct err *err);
+/* Maps the next stacks, `most` at most; 1 when that were the last ones. */
+int folds_go_on(struct folds *folds, uint32_t most, struct err *err);
+/* Both, to the end. */
 int folds_init(struct folds *folds, const struct profile *profile, bool lines, struct err *err);
 void folds_fini(struct folds *folds);
 

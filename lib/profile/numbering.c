@@ -24,8 +24,9 @@ void numbering_fini(struct numbering *n)
 	free(n->total);
 	free(n->self);
 	free(n->split);
-	free(n->outermost);
-	free(n->sums);
+	if (n->tree)
+		tally_tree_fini(n->tree);
+	free(n->tree);
 	vec_fini(&n->ids);
 	map_fini(&n->by_key);
 }
@@ -59,8 +60,7 @@ struct view_count *numbering_tally(const struct numbering *n, const struct view_
 		.total_row = n->total,
 		.self_row = n->self,
 		.split_row = n->split,
-		.outermost = n->outermost,
-		.sums = n->sums,
+		.tree = n->tree,
 		.rows = (uint32_t)n->ids.len,
 		.counts = counts,
 		.period_total = view ? view->period_total : NULL,

@@ -20,9 +20,7 @@ struct row_id {
 struct numbering {
 	const struct profile *profile;
 	uint32_t *total, *self, *split; /* by stack; ROW_NONE at first */
-	/* Of tally.h, where they are kept; may be NULL. */
-	uint8_t *outermost;
-	struct tally_sum *sums;
+	struct tally_tree *tree;	/* of `total`, where it is kept; may be NULL */
 	struct {
 		VEC_OF(struct row_id)
 	} ids;

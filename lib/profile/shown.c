@@ -149,7 +149,6 @@ int profile_show(struct profile *profile, const struct profile_shown *shown, str
 			stacks[i].parent = 0;
 	}
 	free(decided);
-	stacks_reordered(&profile->stacks);
 	if (any || count == 1)
 		return 0;
 	err_set(err, ERR_NOT_FOUND, "nothing that was sampled is left to show: %s",

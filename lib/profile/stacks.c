@@ -6,21 +6,14 @@
 #define SLOTS_MIN 1024u
 #define NODES_MAX (1u << 30)
 
-/* Made on demand, also for who has the stacks only to read. */
-struct stacks_order {
-	uint32_t *ids;
-	size_t count; /* of nodes that it is for; 0: none */
-};
-
 bool stacks_init(struct stacks *stacks)
 {
 	struct profile_stack *root;
 
 	*stacks = (struct stacks){.slot_cap = SLOTS_MIN};
 	stacks->slots = calloc(SLOTS_MIN, sizeof(*stacks->slots));
-	stacks->order = calloc(1, sizeof(*stacks->order));
 	root = vec_push(&stacks->nodes);
-	if (!stacks->slots || !stacks->order || !root)
+	if (!stacks->slots || !root)
 		return false;
 	root->frame = UINT32_MAX;
 	return true;
@@ -30,10 +23,6 @@ void stacks_fini(struct stacks *stacks)
 {
 	free(stacks->slots);
 	stacks->slots = NULL;
-	if (stacks->order)
-		free(stacks->order->ids);
-	free(stacks->order);
-	stacks->order = NULL;
 	vec_fini(&stacks->nodes);
 	vec_fini(&stacks->path);
 }
@@ -131,51 +120,4 @@ uint32_t stacks_add(struct stacks *stacks, const uint32_t *frames, size_t count)
 			return STACK_NONE;
 	}
 	return at;
-}
-
-/*
- * A node's place is that of its parent, plus one, plus the nodes below its elder siblings: two
- * passes over nodes, each of which finds a parent where it was a moment ago.
- */
-static bool order_nodes(const struct stacks *stacks, uint32_t *ids)
-{
-	const struct profile_stack *nodes = stacks->nodes.items;
-	size_t count = stacks->nodes.len;
-	uint32_t *below = calloc(count, sizeof(*below)); /* and the node itself, later its next */
-
-	if (!below)
-		return false;
-	for (size_t i = count; i-- > 1;)
-		below[nodes[i].parent] += ++below[i];
-	below[0] = 1;
-	ids[0] = 0;
-	for (uint32_t i = 1; i < count; i++) {
-		uint32_t *next = &below[nodes[i].parent], place = *next;
-
-		*next += below[i];
-		below[i] = place + 1;
-		ids[place] = i;
-	}
-	free(below);
-	return true;
-}
-
-const uint32_t *stacks_depth_first(const struct stacks *stacks)
-{
-	struct stacks_order *order = stacks->order;
-
-	if (order->count == stacks->nodes.len)
-		return order->ids;
-	stacks_reordered(stacks);
-	order->ids = malloc(stacks->nodes.len * sizeof(*order->ids));
-	if (!order->ids || !order_nodes(stacks, order->ids))
-		return NULL;
-	order->count = stacks->nodes.len;
-	return order->ids;
-}
-
-void stacks_reordered(const struct stacks *stacks)
-{
-	free(stacks->order->ids);
-	*stacks->order = (struct stacks_order){0};
 }

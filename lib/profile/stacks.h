@@ -31,7 +31,6 @@ struct stacks {
 	struct {
 		VEC_OF(uint64_t)
 	} path; /* hashes of the stack at hand, by depth */
-	struct stacks_order *order;
 };
 
 #define STACK_NONE UINT32_MAX
@@ -42,11 +41,5 @@ void stacks_fini(struct stacks *stacks);
 /* The stack with these frames, leaf first; STACK_NONE when memory ran out. A parent's id is always
  * less than its children's. */
 uint32_t stacks_add(struct stacks *stacks, const uint32_t *frames, size_t count);
-
-/* All ids depth first, each before those below it: found when they are first asked for, and valid
- * until a stack is added. NULL when memory ran out. */
-const uint32_t *stacks_depth_first(const struct stacks *stacks);
-/* For who gives nodes other parents. */
-void stacks_reordered(const struct stacks *stacks);
 
 #endif

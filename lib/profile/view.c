@@ -144,9 +144,9 @@ static int number_functions(struct numbering *n)
 				      ? function
 				      : n->split[profile_stack(profile, i)->parent];
 	}
-	n->outermost = tally_outermost(profile, n->total, (uint32_t)functions);
-	n->sums = calloc(profile_stack_count(profile), sizeof(*n->sums));
-	return n->outermost && n->sums ? 0 : -1;
+	n->tree = calloc(1, sizeof(*n->tree));
+	return n->tree ? tally_tree_init(n->tree, profile, n->total, (uint32_t)functions, NULL)
+		       : -1;
 }
 
 int view_basis_new(struct view_basis **out, const struct profile *profile, struct err *err)

@@ -3,6 +3,8 @@
 #include "base/clock.h"
 
 #include <errno.h>
+#include <limits.h>
+#include <malloc.h>
 #include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -133,6 +135,16 @@ int screen_check(struct err *err)
 	return terminal_check(err);
 }
 
+/* A key may take and give back blocks of many megabytes: those of the key before are ready to use,
+ * where new ones would have to be filled with pages first. */
+static void keep_memory(void)
+{
+#ifdef M_MMAP_THRESHOLD
+	mallopt(M_MMAP_THRESHOLD, INT_MAX);
+	mallopt(M_TRIM_THRESHOLD, INT_MAX);
+#endif
+}
+
 int screen_open(struct screen **screen, struct err *err)
 {
 	int rc = terminal_open(err);
@@ -140,6 +152,7 @@ int screen_open(struct screen **screen, struct err *err)
 	*screen = NULL;
 	if (rc)
 		return rc;
+	keep_memory();
 	*screen = calloc(1, sizeof(**screen));
 	if (*screen)
 		return 0;

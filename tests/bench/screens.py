@@ -2,6 +2,7 @@
 import fcntl
 import os
 import pty
+import random
 import select
 import shutil
 import signal
@@ -27,6 +28,13 @@ KEYS = [
 ]
 # perf asks for the event first.
 PERF_KEYS = [("the event's functions", b"\r"), ("one row down", b"\x1b[B"), ("one page down", b"\x1b[6~"), ("last row", b"\x1b[F"), ("open the row", b"+")]
+
+
+# The same in the annotation of a function.
+SOURCE_KEYS = [
+    ("calls of the line", b"c"), ("calls of all lines", b"C"), ("bytecode of the line", b"b"), ("last row", b"G"),
+    ("first row", b"g"), ("next hot line", b"\t"),
+]
 
 
 class Screen:
@@ -73,8 +81,33 @@ def measured(command, keys, until, rounds):
     return 1e3 * statistics.median(first), {name: 1e3 * statistics.median(times) for name, times in took.items()}
 
 
+def place(function, line):
+    return f"work_{function} (/src/module_{function % 40}.py:{10 + line})"
+
+
+def all_different(path, count):
+    """As many stacks as samples' thirds, no two of them the same: what a program with deep recursion over many
+    functions gives. From one to the next some frames end and others begin."""
+    chance, seen, stack = random.Random(1), set(), ["python3"] + [place(n, 0) for n in range(20)]
+    with open(path, "w") as out:
+        while len(seen) < count:
+            del stack[max(1, len(stack) - 1 - int(chance.expovariate(0.2))) :]
+            for _ in range(min(60 - len(stack), 1 + int(chance.expovariate(0.2)))):
+                stack.append(place(int(300 * chance.random() * chance.random()), int(3 * chance.random())))
+            folded = ";".join(stack)
+            if folded not in seen:
+                seen.add(folded)
+                out.write(f"{folded} 3\n")
+
+
 def parts(bench):
     """By name; `bench` is the module that has output(), say() and the rest."""
+
+    def keys_of(what, command, keys, until, options, limits=True):
+        first, took = measured(command, keys, until, options.rounds)
+        bench.say(f"{what}: first screen", f"{first:.0f} ms", *(("under 1 s", first < 1e3) if limits else ()))
+        for name, ms in took.items():
+            bench.say(f"  {name}", f"{ms:.1f} ms", "under 50 ms", ms < 50)
 
     def screen(options):
         """Of a million samples, most of whose stacks differ."""
@@ -85,10 +118,13 @@ def parts(bench):
             want = 1e5 if options.short else 1e6
             replicate.replicate(short, long, round(want / bench.samples_of(short)["total"]) or 1)
             total = bench.samples_of(long)["total"]
-            first, took = measured([bench.PYPERF, "report", "-i", long], KEYS, b"function", options.rounds)
-            bench.say(f"report of {total:,} samples on a terminal: first screen", f"{first:.0f} ms", "under 1 s", first < 1e3)
-            for name, ms in took.items():
-                bench.say(f"  {name}", f"{ms:.1f} ms", "under 50 ms", ms < 50)
+            keys_of(f"report of {total:,} samples on a terminal", [bench.PYPERF, "report", "-i", long], KEYS, b"function", options)
+            keys_of("annotation of a function of them", [bench.PYPERF, "annotate", "work_2", "-i", long], SOURCE_KEYS, b"self", options, False)
+            different = f"{folder}/different.folded"
+            all_different(different, 30_000 if options.short else 300_000)
+            # Text takes long to read: only keys are judged.
+            keys_of("report of 300,000 different stacks", [bench.PYPERF, "report", "-i", different], KEYS, b"function", options, False)
+            keys_of("annotation of a function of them", [bench.PYPERF, "annotate", "work_0", "-i", different], SOURCE_KEYS, b"self", options, False)
             if not shutil.which("perf"):
                 return
             first, took = measured(["perf", "report", "--tui", "-i", long], PERF_KEYS, b"Available samples", options.rounds)

@@ -81,6 +81,7 @@ static void test_callers(void **state)
 	size_t b;
 
 	assert_int_equal(calltree_init(&calls, profile, &err), 0);
+	assert_int_equal(calltree_prepare(&calls, UINT64_MAX, &err), 1);
 	assert_int_equal(calltree_weigh(&calls, NULL, &err), 0);
 	assert_int_equal(calltree_of(&calls, function_named("b"), CALLTREE_CALLERS, &b, &err), 0);
 	assert_int_equal(calls.branches.items[b].counts[0].total, 15);
@@ -102,6 +103,7 @@ static void test_callees(void **state)
 	size_t a;
 
 	assert_int_equal(calltree_init(&calls, profile, &err), 0);
+	assert_int_equal(calltree_prepare(&calls, UINT64_MAX, &err), 1);
 	assert_int_equal(calltree_weigh(&calls, NULL, &err), 0);
 	assert_int_equal(calltree_of(&calls, function_named("a"), CALLTREE_CALLEES, &a, &err), 0);
 	/* The call of a within a counts once. */

@@ -7,12 +7,24 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <yajl/yajl_parse.h>
 
 #define CHUNK (256u << 10)
 #define DEPTH_MAX 64
 #define SIZE_MAX_MB 512
 #define VALUES_MAX (96u << 20)
+
+/*
+ * A file of a megabyte can unpack to a gigabyte, of which each byte or two is a value. So a file
+ * may have so much for nothing, and so much for each byte that it takes on the disk: several times
+ * what profiles have, even those that are one stack again and again for a while.
+ */
+#define VALUES_FREE (4u << 20)
+#define VALUES_A_BYTE 16
+#define TEXT_FREE (32u << 20)
+#define TEXT_A_BYTE 128
+#define SWELLS "unpacks to so much more than its size that it seems made to fill memory"
 
 /* Values stand in the order of the text: an object's members are each a string and a value. */
 struct value {
@@ -32,17 +44,18 @@ struct json_doc {
 	struct strbuf text;
 	uint32_t open[DEPTH_MAX];
 	unsigned int depth;
+	uint64_t values_max, text_max;
 	const char *failure; /* why parsing was stopped; NULL with `nomem` */
 	bool nomem;
 };
 
 static struct value *add(struct json_doc *doc, enum json_kind kind)
 {
-	struct value *value = doc->values.len < VALUES_MAX ? vec_push(&doc->values) : NULL;
+	struct value *value = doc->values.len < doc->values_max ? vec_push(&doc->values) : NULL;
 
 	if (!value) {
-		doc->nomem = doc->values.len < VALUES_MAX;
-		doc->failure = "has too many values";
+		doc->nomem = doc->values.len < doc->values_max;
+		doc->failure = doc->values_max < VALUES_MAX ? SWELLS : "has too many values";
 		return NULL;
 	}
 	value->kind = kind;
@@ -141,7 +154,11 @@ static int broken(const struct json_doc *doc, const char *path, uint64_t near, s
 	if (doc->nomem)
 		return err_nomem(err);
 	if (doc->failure)
-		return err_set(err, ERR_CORRUPT, "%s %s", path, doc->failure);
+		err_set(err, ERR_CORRUPT, "%s %s", path, doc->failure);
+	if (doc->failure && strcmp(doc->failure, SWELLS) == 0)
+		err_hint(err, "Where you trust it, unpack it by gunzip or zstd -d first.");
+	if (doc->failure)
+		return ERR_CORRUPT;
 	return err_set(err, ERR_CORRUPT, "%s is no JSON, or cut short, near byte %llu", path,
 		       (unsigned long long)near);
 }
@@ -160,6 +177,10 @@ static int parse(struct json_doc *doc, yajl_handle parser, FILE *file, const cha
 			rc = broken(doc, path, size + yajl_get_bytes_consumed(parser), err);
 		size += len;
 		progress_at(work, size);
+		if (!rc && size > doc->text_max) {
+			doc->failure = SWELLS;
+			rc = broken(doc, path, size, err);
+		}
 		if (!rc && size > (uint64_t)SIZE_MAX_MB << 20)
 			rc = err_set(err, ERR_UNSUPPORTED, "%s is larger than %d MB", path,
 				     SIZE_MAX_MB);
@@ -173,6 +194,17 @@ static int parse(struct json_doc *doc, yajl_handle parser, FILE *file, const cha
 	return rc;
 }
 
+/* What is no plain file has no size, and what lies in it is not known to be packed. */
+static void set_limits(struct json_doc *doc, const char *path)
+{
+	struct stat st;
+	uint64_t size = stat(path, &st) == 0 && S_ISREG(st.st_mode) ? (uint64_t)st.st_size : 0;
+	uint64_t values = VALUES_FREE + VALUES_A_BYTE * size;
+
+	doc->values_max = values < VALUES_MAX ? values : VALUES_MAX;
+	doc->text_max = TEXT_FREE + TEXT_A_BYTE * size;
+}
+
 int json_read(struct json_doc **out, FILE *file, const char *path, struct err *err)
 {
 	struct json_doc *doc = calloc(1, sizeof(*doc));
@@ -182,6 +214,7 @@ int json_read(struct json_doc **out, FILE *file, const char *path, struct err *e
 	*out = NULL;
 	if (parser) {
 		yajl_config(parser, yajl_dont_validate_strings, 1);
+		set_limits(doc, path);
 		rc = parse(doc, parser, file, path, err);
 		yajl_free(parser);
 	} else {

@@ -2,7 +2,9 @@
 """report reads what other tools write: folded stacks, speedscope, the Firefox Profiler."""
 import gzip
 import json
+import os
 import pathlib
+import subprocess
 import tempfile
 
 import live
@@ -175,6 +177,22 @@ def hostile():
     for command in ("annotate", "script", "export -f trace", "export -f firefox", "export -f pprof", "export -f csv"):
         ran = pyperf(*command.split(), "-i", file("t.folded", "a;b 1\na 2\n"))
         check(ran.returncode in (0, 1) and "Traceback" not in ran.stderr, command, ran.returncode, ran.stderr)
+
+
+@live.test
+def bombs():
+    """Half a megabyte that unpacks to half a gigabyte is refused before it has taken memory."""
+    def members(head, part):
+        return gzip.compress(head) + gzip.compress(part * (1 << 20)) * 256
+
+    for name, content in (("values.json.gz", members(b'{"a": [0', b",0")), ("text.json.gz", members(b'{"a": "', b"xx"))):
+        path = file(name, content)
+        child = subprocess.Popen([live.PYPERF, "report", "-i", path], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        said = child.stderr.read()
+        _, status, used = os.wait4(child.pid, 0)
+        child.returncode = os.waitstatus_to_exitcode(status)
+        check(child.returncode == 1 and "made to fill memory" in said, name, "ended with", child.returncode, said)
+        check(used.ru_maxrss < 600 << 10, name, "took", used.ru_maxrss >> 10, "MB")
 
 
 if __name__ == "__main__":

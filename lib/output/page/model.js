@@ -393,22 +393,38 @@ class UpNode {
 		this.made = null;
 	}
 
+	/* Leaves by the function that they have come to: counted, then put into one array for all, of
+	 * which each function has a part. A function is known by its number plus one, since -1 is none. */
 	kids() {
-		if (!this.made) {
-			const {foldFunc, foldParent} = this.tree.model, groups = new Map();
-			for (let i = 0; i < this.at.length; i++) {
-				const at = this.at[i];
-				if (!at)
-					continue;
-				let group = groups.get(foldFunc[at]);
-				if (!group)
-					groups.set(foldFunc[at], group = {leaves: [], at: []});
-				group.leaves.push(this.leaves[i]);
-				group.at.push(foldParent[at]);
-			}
-			this.made = [...groups].map(([func, {leaves, at}]) => new UpNode(this.tree, this, func, leaves, at));
-			this.made.sort((a, b) => b.total - a.total);
+		if (this.made)
+			return this.made;
+		const {tree, leaves, at} = this, {foldFunc, foldParent} = tree.model, {places} = tree, funcs = [];
+		for (const fold of at)
+			if (fold && !places[foldFunc[fold] + 1]++)
+				funcs.push(foldFunc[fold]);
+		let count = 0;
+		for (const func of funcs) {
+			const first = count;
+			count += places[func + 1];
+			places[func + 1] = first;
 		}
+		const theirs = new Int32Array(count), above = new Int32Array(count);
+		for (let i = 0; i < at.length; i++) {
+			if (!at[i])
+				continue;
+			const place = places[foldFunc[at[i]] + 1]++;
+			theirs[place] = leaves[i];
+			above[place] = foldParent[at[i]];
+		}
+		let first = 0;
+		this.made = funcs.map((func) => {
+			const end = places[func + 1];
+			const kid = new UpNode(tree, this, func, theirs.subarray(first, end), above.subarray(first, end));
+			places[func + 1] = 0;
+			first = end;
+			return kid;
+		});
+		this.made.sort((a, b) => b.total - a.total);
 		return this.made;
 	}
 
@@ -438,10 +454,8 @@ function makeTree(model, event, inverted) {
 	if (!inverted) {
 		tree.root = new DownNode(tree, null, 0);
 	} else {
-		const leaves = [];
-		for (let i = 0; i < folds.own.length; i++)
-			if (folds.own[i] > 0)
-				leaves.push(i);
+		const leaves = Int32Array.from(folds.own.keys()).filter((fold) => folds.own[fold] > 0);
+		tree.places = new Int32Array(model.data.functions.name.length + 1);
 		tree.root = new UpNode(tree, null, -1, leaves, leaves);
 	}
 	return tree;

@@ -157,12 +157,12 @@ def everything():
 
 
 def until(end):
-    while time.monotonic() < end:
+    while time.process_time() < end:
         everything()  #-> everything
 
 
 def main(seconds):
-    end = time.monotonic() + seconds
+    end = time.process_time() + seconds
     other = threading.Thread(target=until, args=(end,))
     other.start()
     until(end)  #-> until

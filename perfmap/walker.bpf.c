@@ -259,10 +259,22 @@ static __always_inline void remember(struct cpu_scratch *scratch, __u32 pid,
 	*cache_slot(scratch, key->code) = *key;
 }
 
+/*
+ * Jitted code is a chain of functions that pass on the frame, the stack pointer and the thread
+ * state (Tools/jit/template.c): in 3.13 by GHC's convention, the third argument in r12; later by
+ * preserve_none, which begins with r12, and from 3.15 on with the executor before them.
+ */
+enum held {
+	HELD_R12,
+	HELD_R14,
+	HELD_R15,
+	HELD,
+};
+
 /* State of one run, on the stack; the loop's callback gets it. */
 struct run {
 	void *ctx;
-	__u64 held[2]; /* registers that may hold the thread state */
+	__u64 held[HELD]; /* what registers hold: the thread state, perhaps */
 	struct cpu_scratch *scratch;
 	struct walk walk;
 	__u32 pid;
@@ -529,6 +541,17 @@ static long send_code(__u32 index, void *ctx)
 	return 0;
 }
 
+static __always_inline bool holds_state(const struct run *run)
+{
+	__u64 tstate = run->scratch->walk.tstate;
+
+	if (!tstate || run->walk.process->layout.minor < 13)
+		return false;
+	if (run->walk.process->layout.minor == 13)
+		return run->held[HELD_R12] == tstate;
+	return run->held[HELD_R14] == tstate || run->held[HELD_R15] == tstate;
+}
+
 static __always_inline void send_frames(struct run *run)
 {
 	struct cpu_scratch *scratch = run->scratch;
@@ -539,10 +562,7 @@ static __always_inline void send_frames(struct run *run)
 	header->status = scratch->walk.status;
 	header->count = scratch->walk.count;
 	header->lineage = run->walk.process->lineage;
-	header->flags = 0;
-	if (scratch->walk.tstate &&
-	    (run->held[0] == scratch->walk.tstate || run->held[1] == scratch->walk.tstate))
-		header->flags = PY_FRAMES_STATE_HELD;
+	header->flags = holds_state(run) ? PY_FRAMES_STATE_HELD : 0;
 	size = sizeof(struct py_raw_frames) + scratch->walk.count * sizeof(struct py_raw_frame);
 	barrier_var(size);
 	if (size > sizeof(scratch->out))
@@ -649,10 +669,10 @@ static __always_inline void send_stack(void *ctx, struct task_struct *task)
 	send_copy(ctx, copy, base);
 }
 
-static __always_inline void run_walker(void *ctx, const __u64 held[2])
+static __always_inline void run_walker(void *ctx, const __u64 held[HELD])
 {
 	struct task_struct *task = (struct task_struct *)bpf_get_current_task();
-	struct run run = {.ctx = ctx, .held = {held[0], held[1]}};
+	struct run run = {.ctx = ctx, .held = {held[HELD_R12], held[HELD_R14], held[HELD_R15]}};
 	__u32 pid = bpf_get_current_pid_tgid() >> 32;
 
 	send_stack(ctx, task);
@@ -697,17 +717,13 @@ static __always_inline void run_walker(void *ctx, const __u64 held[2])
 SEC("perf_event")
 int walk_sample(struct bpf_perf_event_data *ctx)
 {
-	__u64 held[2] = {0, 0};
+	__u64 held[HELD] = {0};
 
-	/*
-	 * Jitted code is a chain of preserve_none functions that pass on the frame, the stack
-	 * pointer and the thread state, from 3.15 on with the executor before them
-	 * (Tools/jit/template.c); that convention's first arguments are in r12 to r15.
-	 */
 #ifdef __TARGET_ARCH_x86
 	if (ctx->regs.cs & 3) {
-		held[0] = ctx->regs.r14;
-		held[1] = ctx->regs.r15;
+		held[HELD_R12] = ctx->regs.r12;
+		held[HELD_R14] = ctx->regs.r14;
+		held[HELD_R15] = ctx->regs.r15;
 	}
 #endif
 	run_walker(ctx, held);
@@ -717,7 +733,7 @@ int walk_sample(struct bpf_perf_event_data *ctx)
 SEC("tracepoint")
 int walk_tracepoint(void *ctx)
 {
-	run_walker(ctx, (__u64[2]){0, 0});
+	run_walker(ctx, (__u64[HELD]){0});
 	return 1;
 }
 

@@ -213,7 +213,8 @@ static void count_frames(struct profile_summary *summary, const void *python)
 		return;
 	memcpy(&head, python, sizeof(head));
 	summary->truncated += head.status == PY_WALK_TRUNCATED;
-	summary->faulted += head.status == PY_WALK_FAULT || head.status == PY_WALK_BAD;
+	summary->faulted += head.status == PY_WALK_FAULT;
+	summary->torn += head.status == PY_WALK_BAD;
 }
 
 /* Finds or makes the cell that the sample counts in. */

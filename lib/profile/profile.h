@@ -124,6 +124,7 @@ struct profile_summary {
 	uint64_t unpaired;		/* Python frames without a sample */
 	uint64_t truncated;		/* Python stacks cut at the root end */
 	uint64_t faulted;		/* Python stacks cut by unreadable memory */
+	uint64_t torn;			/* and by frames that led nowhere */
 	uint64_t unresolved_code;	/* samples with a code object that could not be read */
 	uint64_t not_stopped;		/* samples whose thread could not be stopped for frames */
 	uint64_t dropped_native;	/* samples whose native chain was cut (no frame pointers) */

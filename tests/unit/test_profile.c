@@ -310,7 +310,7 @@ static void code_arrives_late_or_never(void **state)
 	recording_frames(&r, 1, PY_WALK_OK, &wrong, 1); /* the address was used again */
 	recording_sample(&r, EVENT_CYCLES, 1, chain, 1);
 	wrong.fingerprint = 6;
-	recording_frames(&r, 2, PY_WALK_OK, &wrong, 1); /* another process's address */
+	recording_frames(&r, 2, PY_WALK_BAD, &wrong, 1); /* another process's address */
 	recording_sample(&r, EVENT_CYCLES, 1, chain, 1);
 	profile = finish(&r, NULL);
 	summary = profile_summary(profile);
@@ -325,6 +325,7 @@ static void code_arrives_late_or_never(void **state)
 	assert_int_equal(summary->unresolved_code, 3);
 	assert_int_equal(summary->truncated, 1);
 	assert_int_equal(summary->faulted, 1);
+	assert_int_equal(summary->torn, 1);
 	profile_free(profile);
 }
 

@@ -17,7 +17,9 @@
  * Where a sample was lost, its frames must not go to the next one: any other sample of the CPU, any
  * loss and newer frames end the wait. Pure: payloads are borrowed and only handed through.
  */
-#define PAIR_WINDOW_NS 1000000u /* times of frames and sample differ by less */
+/* Times of frames and sample differ by less. Both are written in one interrupt, but in a virtual
+ * machine the host may take the CPU away in between, for a slice of its scheduler's or more. */
+#define PAIR_WINDOW_NS 100000000u
 
 struct pair_frames {
 	const void *payload; /* NULL: no frames */

@@ -51,6 +51,17 @@ static void sample_may_be_stamped_first(void **state)
 	pairing_fini(&p);
 }
 
+/* The host of a virtual machine ran something else between frames and sample: for 30 ms. */
+static void machine_may_stand_still(void **state)
+{
+	struct pairing p = {0};
+
+	offer(&p, "a", 0, 7, 1000, 1);
+	assert_string_equal(pairing_sample(&p, 0, 7, 1000 + 30000000).payload, "a");
+	assert_int_equal(p.unpaired, 0);
+	pairing_fini(&p);
+}
+
 static void refuses_what_is_not_its_own(void **state)
 {
 	struct pairing p = {0};
@@ -132,6 +143,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(pairs_within_a_cpu),
 		cmocka_unit_test(sample_may_be_stamped_first),
+		cmocka_unit_test(machine_may_stand_still),
 		cmocka_unit_test(refuses_what_is_not_its_own),
 		cmocka_unit_test(loss_ends_the_wait),
 		cmocka_unit_test(expires),

@@ -60,6 +60,8 @@ def finish(process, limit=10):
     try:
         out, err = process.communicate(timeout=limit)
     except subprocess.TimeoutExpired:
+        for child in children(process.pid):
+            os.kill(int(child), signal.SIGKILL)
         process.kill()
         process.communicate()
         raise live.Failed("record did not end")
@@ -168,7 +170,7 @@ def killed_pyperf_leaves_a_readable_file():
 def child_ignores_the_interrupt():
     """A child that handles Ctrl-C itself goes on, and is recorded to its end."""
     program = "import signal; signal.signal(signal.SIGINT, signal.SIG_IGN)\n" + FOREVER.replace(
-        "while True: pass", "import time\nend = time.monotonic() + 1.5\nwhile time.monotonic() < end: pass\nraise SystemExit(5)"
+        "while True: pass", "import time\nend = time.process_time() + 1.5\nwhile time.process_time() < end: pass\nraise SystemExit(5)"
     )
     with live.scratch_folder() as folder:
         process = started(folder, program=program, start_new_session=True)

@@ -177,6 +177,13 @@ def missing_builds():
     return [name for name in names if not any(p.inside.startswith(f"/opt/{name}/") for p in BUILDS.values())]
 
 
+def why_missing(build):
+    """What scripts/build-pythons said of it, as scripts/test passes it on."""
+    said = os.environ.get("PYPERF_NO_BUILDS", "")
+    own = [line for line in said.splitlines() if line.startswith(f"build-pythons: {build}: ")]
+    return own[0] if own else said or "none here; see scripts/build-pythons"
+
+
 def python_says(python, script):
     return subprocess.run([python, "-c", script], capture_output=True, text=True, check=True).stdout.strip()
 
@@ -399,7 +406,7 @@ def run(needs_lines=True):
         for version in missing_versions():
             tell("SKIP", f"python-{version}", os.environ.get("PYPERF_NO_PYTHONS") or "none here; see scripts/pythons")
         for build in missing_builds() if LONG else ():
-            tell("SKIP", f"python-{build}", os.environ.get("PYPERF_NO_BUILDS") or "none here; see scripts/build-pythons")
+            tell("SKIP", f"python-{build}", why_missing(build))
     for function, each in TESTS:
         name = function.__name__
         if wanted and name not in wanted:

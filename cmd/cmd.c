@@ -79,7 +79,7 @@ int command_usage(const struct command *command, const char *fmt, ...)
 int command_unknown(const char *name)
 {
 	const char *nearest = NULL;
-	unsigned int best = 3;
+	unsigned int best = 1 + (unsigned int)strlen(name) / 3;
 	struct strbuf safe = {0};
 
 	for (const struct command *c = commands; c->name; c++) {

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #define VDSO_BYTES_MAX (1u << 20)
+#define READ_ONCE_MAX (32u << 20)
 
 /*
  * The file is mapped whole and handed to libelf as memory, so that a file and an image of one take
@@ -97,6 +98,17 @@ static void read_build_id(struct elf_file *elf, size_t count)
 	}
 }
 
+static bool has_compressed(const struct elf_file *elf)
+{
+	Elf_Scn *scn = NULL;
+	GElf_Shdr sh;
+
+	while ((scn = elf_nextscn(elf->elf, scn)))
+		if (gelf_getshdr(scn, &sh) && sh.sh_flags & SHF_COMPRESSED)
+			return true;
+	return false;
+}
+
 static int read_headers(struct elf_file *elf, const char *what, struct err *err)
 {
 	GElf_Ehdr ehdr;
@@ -114,6 +126,7 @@ static int read_headers(struct elf_file *elf, const char *what, struct err *err)
 		    (__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? ELFDATA2LSB : ELFDATA2MSB);
 	elf->machine = ehdr.e_machine;
 	elf->type = ehdr.e_type;
+	elf->compressed = has_compressed(elf);
 	ret = read_loads(elf, count, err);
 	if (!ret)
 		read_build_id(elf, count);
@@ -224,6 +237,16 @@ void elf_close(struct elf_file *elf)
 	else
 		free((void *)(uintptr_t)elf->bytes);
 	free(elf);
+}
+
+/* Not where libdw may have written to the mapping: that would be undone. */
+void elf_was_read(struct elf_file *elf, uint64_t bytes)
+{
+	elf->read_once += bytes;
+	if (elf->read_once < READ_ONCE_MAX || !elf->mapped || elf->compressed)
+		return;
+	madvise((void *)(uintptr_t)elf->bytes, elf->len, MADV_DONTNEED);
+	elf->read_once = 0;
 }
 
 uint16_t elf_machine(const struct elf_file *elf)

@@ -28,7 +28,9 @@ struct elf_file {
 	const unsigned char *bytes; /* the whole file, mapped or copied */
 	size_t len;
 	bool mapped;
-	bool swap; /* the other byte order than ours */
+	bool swap;	    /* the other byte order than ours */
+	bool compressed;    /* has sections that libdw unpacks */
+	uint64_t read_once; /* bytes, of elf_was_read() */
 	struct Elf *elf;
 	uint16_t machine, type;
 	struct elf_load *loads;
@@ -48,6 +50,11 @@ struct elf_file {
 
 /* The debug file that was split from this one, where this machine has it, or NULL. */
 struct elf_file *elf_debug_file(struct elf_file *elf);
+/* What the kernel maps with a page that is read (fault_around_bytes). */
+#define ELF_PAGES_READ (64u << 10)
+/* So many bytes of it were read that hardly anybody will read again: when they are many, their
+ * pages are given back. The file has them, should they be needed. */
+void elf_was_read(struct elf_file *elf, uint64_t bytes);
 /* The symbols that are packed within the file, or NULL. */
 struct elf_file *elf_mini_file(struct elf_file *elf);
 /* A section's bytes in the file; NULL where there are none. */
@@ -64,9 +71,10 @@ void elf_plt_free(struct elf_plt *plt);
 void elf_index_free(struct elf_index *index);
 void elf_lines_free(struct elf_lines *lines);
 void elf_inlines_free(struct elf_inlines *inlines);
-/* elf_lines.c: the DWARF of the file or of its debug file, NULL where there is none; and the offset
- * of the unit that covers an address. */
+/* elf_lines.c: the DWARF of the file or of its debug file, NULL where there is none; which of both
+ * has it; and the offset of the unit that covers an address. */
 struct Dwarf *elf_dwarf(struct elf_file *elf);
+struct elf_file *elf_dwarf_file(struct elf_file *elf);
 bool elf_unit_at(struct elf_file *elf, uint64_t vaddr, uint64_t *unit);
 
 #endif

@@ -143,6 +143,7 @@ static void describe(struct elf_file *elf, struct call *call)
 	Dwarf_Die die;
 
 	call->name = dwarf_offdie(elf_dwarf(elf), call->die, &die) ? name_of(&die) : NULL;
+	elf_was_read(elf_dwarf_file(elf), ELF_PAGES_READ);
 	if (!call->name) {
 		call->name = "";
 		return;
@@ -190,8 +191,17 @@ static bool visit_function(struct elf_inlines *inlines, Dwarf_Die *die, unsigned
 	return true;
 }
 
+static uint64_t length_of(Dwarf *dwarf, Dwarf_Die *unit)
+{
+	Dwarf_Off start = dwarf_dieoffset(unit) - dwarf_cuoffset(unit), next;
+
+	return dwarf_next_unit(dwarf, start, &next, NULL, NULL, NULL, NULL, NULL, NULL, NULL) == 0
+		       ? next - start
+		       : 0;
+}
+
 /* The functions of a unit; NULL when memory runs out. */
-static struct unit *get_unit(struct elf_inlines *inlines, Dwarf_Die *die)
+static struct unit *get_unit(struct elf_file *elf, struct elf_inlines *inlines, Dwarf_Die *die)
 {
 	uint64_t *index = map_put(&inlines->by_unit, dwarf_dieoffset(die), NULL);
 	struct unit *unit;
@@ -205,6 +215,7 @@ static struct unit *get_unit(struct elf_inlines *inlines, Dwarf_Die *die)
 		return NULL;
 	*index = inlines->units.len;
 	each_child(inlines, die, 0, visit_unit, unit);
+	elf_was_read(elf_dwarf_file(elf), length_of(elf_dwarf(elf), die));
 	if (unit->functions.len)
 		qsort(unit->functions.items, unit->functions.len, sizeof(struct function),
 		      compare_functions);
@@ -233,7 +244,7 @@ size_t elf_inlined(struct elf_file *elf, uint64_t vaddr, struct elf_inlined *cal
 		return 0;
 	if (!inlines)
 		inlines = elf->inlines = calloc(1, sizeof(*inlines));
-	unit = inlines ? get_unit(inlines, &die) : NULL;
+	unit = inlines ? get_unit(elf, inlines, &die) : NULL;
 	function = unit ? find_function(unit, vaddr) : NULL;
 	if (!function)
 		return 0;
@@ -241,6 +252,7 @@ size_t elf_inlined(struct elf_file *elf, uint64_t vaddr, struct elf_inlined *cal
 		function->first = inlines->calls.len;
 		if (dwarf_offdie(elf_dwarf(elf), function->die, &die))
 			each_child(inlines, &die, 0, visit_function, NULL);
+		elf_was_read(elf_dwarf_file(elf), ELF_PAGES_READ);
 		function->count = inlines->calls.len - function->first;
 	}
 	/* In the order of the tree: what is called stands behind its caller. */

@@ -24,6 +24,7 @@ struct unit_range {
 
 struct elf_lines {
 	Dwarf *dwarf; /* NULL: the file has none */
+	struct elf_file *file;
 	struct {
 		VEC_OF(struct unit_range)
 	} ranges; /* by start */
@@ -82,9 +83,11 @@ static int read_units(struct elf_lines *lines, const struct elf_file *elf)
 	Dwarf_CU *cu = NULL;
 	Dwarf_Die unit;
 
-	while (dwarf_get_units(lines->dwarf, cu, &cu, NULL, NULL, &unit, NULL) == 0)
+	while (dwarf_get_units(lines->dwarf, cu, &cu, NULL, NULL, &unit, NULL) == 0) {
 		if (add_unit(lines, elf, &unit) < 0)
 			return -1;
+		elf_was_read(lines->file, ELF_PAGES_READ);
+	}
 	if (lines->ranges.len)
 		qsort(lines->ranges.items, lines->ranges.len, sizeof(struct unit_range),
 		      compare_ranges);
@@ -104,6 +107,7 @@ static struct elf_lines *get_lines(struct elf_file *elf)
 	if (!lines)
 		return NULL;
 	debug = elf_section(elf, ".debug_line", &addr, &size) ? elf : elf_debug_file(elf);
+	lines->file = debug;
 	lines->dwarf = debug ? dwarf_begin_elf(debug->elf, DWARF_C_READ, NULL) : NULL;
 	if (lines->dwarf && read_units(lines, elf) < 0) {
 		elf_lines_free(lines);
@@ -117,6 +121,13 @@ struct Dwarf *elf_dwarf(struct elf_file *elf)
 	const struct elf_lines *lines = get_lines(elf);
 
 	return lines ? lines->dwarf : NULL;
+}
+
+struct elf_file *elf_dwarf_file(struct elf_file *elf)
+{
+	const struct elf_lines *lines = get_lines(elf);
+
+	return lines ? lines->file : NULL;
 }
 
 bool elf_unit_at(struct elf_file *elf, uint64_t vaddr, uint64_t *unit)

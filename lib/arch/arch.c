@@ -39,6 +39,7 @@ static const struct arch_sigreturn x86_64_sigreturn = {
 	.bytes = {0x48, 0xc7, 0xc0, 0x0f, 0x00, 0x00, 0x00, 0x0f, 0x05},
 	.len = 9,
 	.saved = {144, 136, 152, 128, 112, 104, 120, 160, 40, 48, 56, 64, 72, 80, 88, 96, 168},
+	.altstack = 16,
 };
 /* call rel32; call *reg, *disp8(reg), *disp32(reg), with SIB and REX or without */
 static const struct arch_call x86_64_calls[] = {
@@ -71,6 +72,7 @@ static const struct arch_sigreturn aarch64_sigreturn = {
 	.saved = {312, 320, 328, 336, 344, 352, 360, 368, 376, 384, 392,
 		  400, 408, 416, 424, 432, 440, 448, 456, 464, 472, 480,
 		  488, 496, 504, 512, 520, 528, 536, 544, 552, 560, 568},
+	.altstack = 144,
 };
 /* bl, blr: their last two bytes */
 static const struct arch_call aarch64_calls[] = {

@@ -71,6 +71,7 @@ struct arch_sigreturn {
 	uint8_t bytes[16];
 	uint8_t len;
 	int16_t saved[33]; /* by DWARF number; 0: not saved */
+	int16_t altstack;  /* uc_stack: which stack the handler is on (sigaltstack(2)) */
 };
 
 /* The two bytes that begin the call instruction `len` bytes in front of a return address. */

@@ -261,11 +261,11 @@ const struct perf_event_header *native_sample(struct native *native, size_t ring
 }
 
 bool native_unwind(struct native *native, const struct record_sample *sample,
-		   struct unwind_stack *stack)
+		   const struct unwind_copy *interrupted, struct unwind_stack *stack)
 {
 	*stack = (struct unwind_stack){.frames = native->frames, .max = FRAMES_MAX};
-	return native_stacks_of_sample(native->stacks, arch_host()->perf_regs_mask, sample, NULL,
-				       stack);
+	return native_stacks_of_sample(native->stacks, arch_host()->perf_regs_mask, sample,
+				       interrupted, stack);
 }
 
 void native_each_end(const struct native *native,

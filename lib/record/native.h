@@ -52,11 +52,13 @@ const struct perf_event_header *native_sample(struct native *native, size_t ring
 					      const struct perf_event_attr *attr,
 					      struct record_sample *sample);
 
-/* The stack of registers (of the mask that native_attr() asks for) and a copy, by the maps that
- * native_sideband() was told; frames are valid until the next call. False where there is none. */
+/* The stack of registers (of the mask that native_attr() asks for) and a copy, and that of the
+ * stack which a signal interrupted (NULL: none), by the maps that native_sideband() was told;
+ * frames are valid until the next call. False where there is none. */
+struct unwind_copy;
 struct unwind_stack;
 bool native_unwind(struct native *native, const struct record_sample *sample,
-		   struct unwind_stack *stack);
+		   const struct unwind_copy *interrupted, struct unwind_stack *stack);
 
 /* How stacks ended that are not whole, by reason and object. */
 void native_each_end(const struct native *native,

@@ -38,6 +38,8 @@
 #include <unistd.h>
 
 #define STACK_BYTES_MAX (8u << 20)
+/* How far up a handler's own stack it is looked for where the kernel saved the registers. */
+#define HANDLER_BYTES_MAX (256u << 10)
 
 enum event { SAMPLED, SIDEBAND, FRAMES, EVENTS };
 static const uint64_t ids[EVENTS] = {1, 2, 3};
@@ -48,9 +50,11 @@ struct held {
 	size_t thread; /* in the snapshot */
 	uint64_t regs[64];
 	bool has_regs;
-	uint64_t sp, stack_end; /* of the map that sp is in; 0 where it is in none */
-	unsigned char *stack;
-	size_t stack_len;
+	struct held_stack {
+		uint64_t sp, end; /* of the map that sp is in; 0 where it is in none */
+		unsigned char *bytes;
+		size_t len;
+	} stack, interrupted; /* of a handler that has a stack of its own, and by its signal */
 	struct {
 		struct py_raw_frames head;
 		struct py_raw_frame frames[PY_FRAMES_MAX];
@@ -185,7 +189,13 @@ static void read_registers(struct held *held)
 	size_t sp = (size_t)__builtin_popcountll(mask & ((UINT64_C(1) << arch->perf_sp) - 1));
 
 	held->has_regs = stopped_registers(held->stopped.tid, mask, held->regs);
-	held->sp = held->has_regs ? held->regs[sp] : 0;
+	held->stack.sp = held->has_regs ? held->regs[sp] : 0;
+}
+
+static void find_end(struct held_stack *stack, const struct proc_map *map)
+{
+	if (stack->sp >= map->start && stack->sp < map->end)
+		stack->end = map->end;
 }
 
 static int find_stacks(const struct proc_map *map, void *ctx)
@@ -195,32 +205,79 @@ static int find_stacks(const struct proc_map *map, void *ctx)
 	for (size_t i = 0; i < taking->held.len; i++) {
 		struct held *held = taking->held.items[i];
 
-		if (held->sp >= map->start && held->sp < map->end)
-			held->stack_end = map->end;
+		find_end(&held->stack, map);
+		find_end(&held->interrupted, map);
 	}
 	return 0;
 }
 
-static void read_stack(struct held *held, const struct memory *memory)
+static void read_stack(struct held_stack *stack, const struct memory *memory)
 {
-	if (!held->stack_end)
+	if (!stack->end)
 		return;
-	held->stack_len = held->stack_end - held->sp;
-	if (held->stack_len > STACK_BYTES_MAX)
-		held->stack_len = STACK_BYTES_MAX;
-	held->stack = malloc(held->stack_len);
-	if (!held->stack || memory_read(memory, held->sp, held->stack, held->stack_len))
-		held->stack_len = 0;
+	stack->len = stack->end - stack->sp;
+	if (stack->len > STACK_BYTES_MAX)
+		stack->len = STACK_BYTES_MAX;
+	stack->bytes = malloc(stack->len);
+	if (!stack->bytes || memory_read(memory, stack->sp, stack->bytes, stack->len))
+		stack->len = 0;
+}
+
+static uint64_t word_at(const struct held_stack *stack, size_t at)
+{
+	uint64_t word;
+
+	memcpy(&word, stack->bytes + at, sizeof(word));
+	return word;
+}
+
+/*
+ * The stack pointer that a signal interrupted, where a handler runs on a stack of its own; 0: none.
+ * What the kernel saved lies on that stack and tells where it is (uc_stack: address, flags, size),
+ * by which it is known; a stack that was interrupted is another one. The outermost signal counts:
+ * those within come first.
+ */
+static uint64_t find_interrupted(const struct held_stack *stack)
+{
+	const struct arch_sigreturn *sigreturn = arch_host()->sigreturn;
+	size_t to_sp, end = stack->len < HANDLER_BYTES_MAX ? stack->len : HANDLER_BYTES_MAX;
+
+	if (!sigreturn)
+		return 0;
+	to_sp = (size_t)(sigreturn->saved[arch_host()->dwarf_sp] - sigreturn->altstack);
+	for (size_t at = 0; at + to_sp + sizeof(uint64_t) <= end; at += sizeof(uint64_t)) {
+		uint64_t base = word_at(stack, at), size, sp;
+
+		if (base >= stack->sp + at || base & 7 || !base)
+			continue;
+		size = word_at(stack, at + 2 * sizeof(uint64_t));
+		sp = word_at(stack, at + to_sp);
+		if (stack->sp >= base && stack->sp + at - base < size && sp - base >= size)
+			return sp;
+	}
+	return 0;
 }
 
 /* The maps are read once for all threads: it is the kernel's slowest part. */
 static void read_native(struct taking *taking, pid_t pid, const struct memory *memory)
 {
+	bool handler = false;
+
 	for (size_t i = 0; i < taking->held.len; i++)
 		read_registers(taking->held.items[i]);
 	proc_each_map(pid, find_stacks, taking, NULL);
+	for (size_t i = 0; i < taking->held.len; i++) {
+		struct held *held = taking->held.items[i];
+
+		read_stack(&held->stack, memory);
+		held->interrupted.sp = find_interrupted(&held->stack);
+		handler |= held->interrupted.sp != 0;
+	}
+	if (!handler)
+		return;
+	proc_each_map(pid, find_stacks, taking, NULL);
 	for (size_t i = 0; i < taking->held.len; i++)
-		read_stack(taking->held.items[i], memory);
+		read_stack(&taking->held.items[i]->interrupted, memory);
 }
 
 static void read_codes(struct taking *taking, struct held *held, const struct py_process *process,
@@ -383,15 +440,19 @@ static int write_thread(struct taking *taking, const struct held *held, struct e
 		.id = id,
 		.regs_user = held->regs,
 		.regs_user_abi = PERF_SAMPLE_REGS_ABI_64,
-		.stack_user = held->stack,
-		.stack_user_size = held->stack_len,
+		.stack_user = held->stack.bytes,
+		.stack_user_size = held->stack.len,
 	};
+	const struct unwind_copy interrupted = {.bytes = held->interrupted.bytes,
+						.addr = held->interrupted.sp,
+						.len = held->interrupted.len};
 	struct unwind_stack stack = {0};
 	struct strbuf records = {0};
 	uint64_t ip = 0;
 	int ret;
 
-	if (held->has_regs && native_unwind(taking->native, &sample, &stack) && stack.count)
+	if (held->has_regs && native_unwind(taking->native, &sample, &interrupted, &stack) &&
+	    stack.count)
 		ip = stack.frames[0].ip;
 	if (held->python.head.count)
 		frame_record(
@@ -418,7 +479,8 @@ static int write_thread(struct taking *taking, const struct held *held, struct e
 static void drop_held(struct taking *taking)
 {
 	for (size_t i = 0; i < taking->held.len; i++) {
-		free(taking->held.items[i]->stack);
+		free(taking->held.items[i]->stack.bytes);
+		free(taking->held.items[i]->interrupted.bytes);
 		free(taking->held.items[i]);
 	}
 	taking->held.len = 0;

@@ -9,6 +9,7 @@ import sys
 
 import live
 from live import check
+from native import STACKS, compiled
 
 # Threads that stay where they are; what sys._current_frames() has of them is printed.
 PARKED = """
@@ -232,6 +233,21 @@ def what_is_not_python():
         check("no CPython is in it" in text and "nanosleep" in text and "sleeps" in text, text)
     finally:
         ended(process)
+
+
+@live.test
+def handlers_with_their_own_stack():
+    """A thread in a signal's handler, on the thread's stack and on one of the handler's own: all callers."""
+    with live.scratch_folder() as folder:
+        program = compiled(folder, "chain", "gcc -O2 -g -fomit-frame-pointer")
+        for mode in ("signal", "altstack"):
+            process = subprocess.Popen([program, mode], stdout=subprocess.PIPE, text=True)
+            try:
+                process.stdout.readline()
+                names = [frame["function"] for frame in dumped(process.pid)["threads"][0]["frames"]]
+            finally:
+                ended(process)
+            check([name for name in names if name in STACKS[mode]] == STACKS[mode] and names[-1] == "_start", mode, names)
 
 
 @live.test

@@ -56,9 +56,10 @@ bool elf_section(const struct elf_file *elf, const char *name, uint64_t *vaddr, 
 bool elf_defines(const struct elf_file *elf, const char *name, bool local);
 /* .symtab and .dynsym, first by name, then by address. Sorted tables are made at first use. */
 bool elf_symbol_by_name(struct elf_file *elf, const char *name, struct elf_symbol *symbol);
-/* The symbol that covers the address: functions only, the largest binding at one address wins
- * (global before weak before local); one without size reaches to the next one in its section.
- * Entries of the procedure linkage table are "malloc@plt", its header ".plt". */
+/* The symbol that covers the address: functions and, where these leave room, labels in code; the
+ * largest binding at one address wins (global before weak before local); one without size reaches
+ * to the next one in its section. Entries of the procedure linkage table are "malloc@plt", its
+ * header ".plt". */
 bool elf_symbol_at(struct elf_file *elf, uint64_t vaddr, struct elf_symbol *symbol);
 /* The function that covers the address by the unwinder's tables: what is known where there is no
  * symbol. A part that the compiler moved away is a function of its own there. */

@@ -19,6 +19,7 @@
 #include <string.h>
 
 #define NO_ENTRY UINT32_MAX
+#define RANK_LABEL 4 /* any other name of the address is better */
 
 struct symbol_table {
 	Elf_Data *symbols;
@@ -190,6 +191,25 @@ static uint64_t symbol_reach(const struct elf_file *elf, const struct elf_file *
 	return segment_end(elf, sym->st_value) - sym->st_value;
 }
 
+/* Assembly may call a function nothing but a label: the dynamic linker's _start is one. Labels that
+ * begin with $ tell code from data (arm64, riscv64). */
+static bool is_label(const struct elf_file *of, const GElf_Sym *sym, const char *name)
+{
+	Elf_Scn *scn = sym->st_shndx < SHN_LORESERVE ? elf_getscn(of->elf, sym->st_shndx) : NULL;
+	GElf_Shdr sh;
+
+	return GELF_ST_TYPE(sym->st_info) == STT_NOTYPE && name[0] != '$' && scn &&
+	       gelf_getshdr(scn, &sh) && sh.sh_flags & SHF_EXECINSTR &&
+	       sym->st_value >= sh.sh_addr && sym->st_value - sh.sh_addr < sh.sh_size;
+}
+
+static bool is_function(const struct elf_file *of, const GElf_Sym *sym, const char *name)
+{
+	int type = GELF_ST_TYPE(sym->st_info);
+
+	return type == STT_FUNC || type == STT_GNU_IFUNC || is_label(of, sym, name);
+}
+
 /* `of` is the file with the symbols: `elf` or its debug file. */
 static int add_functions(struct elf_index *index, const struct elf_file *elf,
 			 const struct elf_file *of, int which, uint32_t type)
@@ -203,10 +223,11 @@ static int add_functions(struct elf_index *index, const struct elf_file *elf,
 		unsigned int binding;
 		struct entry *entry;
 		uint64_t size;
+		const char *name;
 		GElf_Sym sym;
 
-		if (!table_get(table, i, &sym) || (GELF_ST_TYPE(sym.st_info) != STT_FUNC &&
-						   GELF_ST_TYPE(sym.st_info) != STT_GNU_IFUNC))
+		name = table_get(table, i, &sym);
+		if (!name || !is_function(of, &sym, name))
 			continue;
 		entry = vec_push(&index->entries);
 		if (!entry)
@@ -218,7 +239,9 @@ static int add_functions(struct elf_index *index, const struct elf_file *elf,
 			.size = size < UINT32_MAX ? (uint32_t)size : UINT32_MAX,
 			.name = sym.st_name,
 			.table = (uint8_t)which,
-			.rank = binding < sizeof(ranks) ? ranks[binding] : 1,
+			.rank = is_label(of, &sym, name)  ? RANK_LABEL
+				: binding < sizeof(ranks) ? ranks[binding]
+							  : 1,
 			.guessed = !sym.st_size,
 		};
 	}

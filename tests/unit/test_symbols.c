@@ -231,6 +231,46 @@ static void debuginfod(void **state)
 		skip();
 }
 
+static void check_name(struct elf_file *elf, uint64_t vaddr, const char *name)
+{
+	struct elf_symbol symbol;
+	bool found = elf_symbol_at(elf, vaddr, &symbol);
+
+	assert_true(found == (name != NULL));
+	if (name)
+		assert_string_equal(symbol.name, name);
+}
+
+/* Assembly that does not say which labels are functions: they are, but for those within one that
+ * has a size, those that are of another name, and those of data. */
+static void labels_of_assembly(void **state)
+{
+	struct elf_symbol whole;
+	struct elf_file *elf;
+	FILE *file;
+
+	need("cc");
+	file = fopen(in_folder("t.s"), "w");
+	assert_non_null(file);
+	fputs(".text\n.space 64\nalone: .space 8\nnext: .space 8\n"
+	      ".globl whole\n.type whole, %function\nalias: whole: .space 4\nwithin: .space 4\n"
+	      ".size whole, 8\n.data\ndata: .space 8\n",
+	      file);
+	fclose(file);
+	assert_true(run("cc -shared -nostdlib -o labels t.s"));
+	assert_int_equal(elf_open(&elf, in_folder("labels"), NULL), 0);
+	assert_true(elf_symbol_by_name(elf, "whole", &whole));
+	check_name(elf, whole.vaddr - 17, NULL);
+	check_name(elf, whole.vaddr - 16, "alone");
+	check_name(elf, whole.vaddr - 9, "alone");
+	check_name(elf, whole.vaddr - 8, "next");
+	check_name(elf, whole.vaddr, "whole");
+	check_name(elf, whole.vaddr + 5, "whole");
+	assert_true(elf_symbol_by_name(elf, "data", &whole));
+	check_name(elf, whole.vaddr, NULL);
+	elf_close(elf);
+}
+
 static void huge_sparse_file(void **state)
 {
 	struct elf_file *elf;
@@ -365,6 +405,7 @@ int main(void)
 		cmocka_unit_test(debug_link_with_build_id),
 		cmocka_unit_test(mini_debug_info),
 		cmocka_unit_test(debuginfod),
+		cmocka_unit_test(labels_of_assembly),
 		cmocka_unit_test(huge_sparse_file),
 		cmocka_unit_test(known_names),
 		cmocka_unit_test(names_of_a_library),

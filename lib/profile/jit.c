@@ -2,9 +2,11 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
-#define FORKS_MAX 64 /* generations of parents that are asked */
+#define FORKS_MAX 64		 /* generations of parents that are asked */
+#define ASK_AGAIN_NS 1000000000u /* at most once in so long a map is read that has grown */
 
 struct jit_dump {
 	uint32_t pid;
@@ -24,7 +26,7 @@ struct jit_process {
 void jit_fini(struct jit *jit)
 {
 	for (size_t i = 0; i < jit->maps.len; i++)
-		perfmap_free(jit->maps.items[i]);
+		perfmap_free(jit->maps.items[i].map);
 	for (size_t i = 0; i < jit->dumps.len; i++)
 		jitdump_free(jit->dumps.items[i].dump);
 	vec_fini(&jit->maps);
@@ -34,22 +36,30 @@ void jit_fini(struct jit *jit)
 	map_fini(&jit->map_by_pid);
 }
 
-/* Gives the pid its map. What is no map is as good as none. */
-static int add_map(struct jit *jit, uint32_t pid, const char *text, size_t len, struct err *err)
+/* The pid's map, made where it had none; NULL when memory ran out. */
+static struct jit_map *map_place(struct jit *jit, uint32_t pid)
 {
 	uint64_t *index = map_put(&jit->map_by_pid, pid, NULL);
-	struct perfmap **map;
-	int rc;
 
-	if (!index || !(map = vec_push(&jit->maps)))
-		return err_nomem(err);
-	rc = perfmap_parse(map, text, len, err);
-	if (rc < 0) {
-		*map = NULL;
+	if (index && !*index && vec_push(&jit->maps))
+		*index = jit->maps.len;
+	return index && *index ? &jit->maps.items[*index - 1] : NULL;
+}
+
+/* Gives the pid its map, in place of what it had. What is no map is as good as none. */
+static int set_map(struct jit *jit, uint32_t pid, const char *text, size_t len, struct err *err)
+{
+	struct jit_map *place = map_place(jit, pid);
+	struct perfmap *map;
+	int rc = place ? perfmap_parse(&map, text, len, err) : err_nomem(err);
+
+	if (rc < 0)
 		return rc == ERR_NOMEM ? rc : 0;
-	}
-	*index = jit->maps.len;
-	jit->skipped += perfmap_skipped(*map);
+	jit->skipped += perfmap_skipped(map);
+	if (place->map)
+		jit->skipped -= perfmap_skipped(place->map);
+	perfmap_free(place->map);
+	place->map = map;
 	return 0;
 }
 
@@ -60,7 +70,7 @@ int jit_load_maps(struct jit *jit, struct bytes section, struct err *err)
 	int rc = 0;
 
 	while (rc == 0 && perfmap_section_next(&section, &pid, &text))
-		rc = add_map(jit, pid, (const char *)text.at, bytes_left(&text), err);
+		rc = set_map(jit, pid, (const char *)text.at, bytes_left(&text), err);
 	if (rc == 0 && section.bad)
 		rc = err_set(err, ERR_CORRUPT, "the recorded perf maps are cut short");
 	return rc;
@@ -215,31 +225,42 @@ uint64_t jit_epoch(struct jit *jit, uint32_t pid, uint64_t time)
 	return epoch;
 }
 
-static void read_live_map(struct jit *jit, uint32_t pid)
+/* False where it has not grown since it was read. */
+static bool read_live_map(struct jit *jit, uint32_t pid, struct jit_map *map)
 {
 	int fd = perfmap_open("", (pid_t)pid, (pid_t)pid, geteuid(), NULL);
 	struct strbuf text = {0};
-	uint64_t refused;
+	uint64_t refused = 0;
+	struct stat st;
+	bool grown = fd >= 0 && fstat(fd, &st) == 0 && (uint64_t)st.st_size > map->size;
 
-	if (fd < 0)
-		return;
-	if (perfmap_read(fd, &text, &refused, NULL) >= 0)
-		add_map(jit, pid, strbuf_text(&text), text.len, NULL);
-	jit->skipped += refused > 0;
-	strbuf_fini(&text);
-	close(fd);
+	if (grown) {
+		map->size = (uint64_t)st.st_size;
+		if (perfmap_read(fd, &text, &refused, NULL) >= 0)
+			set_map(jit, pid, strbuf_text(&text), text.len, NULL);
+		jit->skipped += refused > 0;
+		strbuf_fini(&text);
+	}
+	if (fd >= 0)
+		close(fd);
+	return grown;
 }
 
-static const struct perfmap *map_of(struct jit *jit, uint32_t pid)
+static bool find_in_map(struct jit *jit, uint32_t pid, uint64_t time, uint64_t addr,
+			struct perfmap_entry *entry)
 {
-	uint64_t *index = map_get(&jit->map_by_pid, pid);
+	bool known = map_get(&jit->map_by_pid, pid);
+	struct jit_map *map = known || jit->maps_live ? map_place(jit, pid) : NULL;
 
-	if (!index && jit->maps_live) {
-		map_put(&jit->map_by_pid, pid, NULL);
-		read_live_map(jit, pid);
-		index = map_get(&jit->map_by_pid, pid);
-	}
-	return index && *index ? jit->maps.items[*index - 1] : NULL;
+	if (!map)
+		return false;
+	if (map->map && perfmap_find(map->map, addr, entry))
+		return true;
+	if (known && (!jit->maps_grow || time < map->asked + ASK_AGAIN_NS))
+		return false;
+	map->asked = time;
+	return jit->maps_live && read_live_map(jit, pid, map) && map->map &&
+	       perfmap_find(map->map, addr, entry);
 }
 
 static bool find_in_dump(const struct jit *jit, const struct jit_process *process, uint64_t time,
@@ -263,12 +284,10 @@ bool jit_find(struct jit *jit, uint32_t pid, uint64_t time, uint64_t addr, struc
 	const struct jit_process *process = process_at(jit, index ? *index : 0);
 
 	for (unsigned int i = 0; i < FORKS_MAX; i++) {
-		const struct perfmap *map = map_of(jit, pid);
-
 		if (find_in_dump(jit, process, time, addr, hit))
 			return true;
 		*hit = (struct jit_hit){0};
-		if (map && perfmap_find(map, addr, &hit->entry))
+		if (find_in_map(jit, pid, time, addr, &hit->entry))
 			return true;
 		if (!process || !process->parent)
 			return false;

@@ -18,10 +18,18 @@
  * A dump tells the time of its code, a map does not. A forked child has what its parent had, of
  * dumps as of the fork; exec drops that. What a process says itself counts before what its parent
  * said, and its dump before its map. Side-band and samples come in order of time.
+ *
+ * A map of a process that runs is read again, where it has grown, when it does not know an address.
  */
+struct jit_map {
+	struct perfmap *map; /* NULL: there is none */
+	uint64_t size;	     /* of the file */
+	uint64_t asked;	     /* when */
+};
+
 struct jit {
 	struct {
-		VEC_OF(struct perfmap *)
+		VEC_OF(struct jit_map)
 	} maps;
 	struct {
 		VEC_OF(struct jit_dump)
@@ -30,9 +38,10 @@ struct jit {
 		VEC_OF(struct jit_process)
 	} processes;
 	struct map by_pid;     /* index + 1 into processes */
-	struct map map_by_pid; /* index + 1 into maps; 0: looked for in vain */
+	struct map map_by_pid; /* index + 1 into maps */
 	bool live;	       /* dumps may be read from this host */
 	bool maps_live;	       /* and maps */
+	bool maps_grow;	       /* whose processes run */
 	bool timed;	       /* the recording's clock is that of dumps */
 	uint64_t skipped;      /* lines and records that make no sense */
 };

@@ -132,7 +132,8 @@ static int begin_profile(struct live *live, struct err *err)
 	if (!live->profile)
 		return err_nomem(err);
 	live->profile->objects = objects_new(live->profile->processes, &info);
-	live->profile->jit.live = live->profile->jit.maps_live = live->profile->jit.timed = true;
+	live->profile->jit.live = live->profile->jit.timed = true;
+	live->profile->jit.maps_live = live->profile->jit.maps_grow = true;
 	live->resolver = resolver_new(live->profile, false);
 	if (!live->profile->objects || !live->resolver ||
 	    applier_init(&live->applier, live->profile, &options) < 0)

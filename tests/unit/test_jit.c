@@ -4,7 +4,9 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -150,6 +152,35 @@ static void test_circle(void **state)
 	jit_fini(&jit);
 }
 
+/* A running process's map is read again where it has grown, but not at each miss. */
+static void test_growing(void **state)
+{
+	struct jit jit = {.timed = true, .maps_live = true, .maps_grow = true};
+	uint32_t pid = (uint32_t)getpid();
+	uint64_t second = 1000000000u;
+	char path[64];
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/tmp/perf-%u.map", pid);
+	expect(&jit, pid, second, 0x1000, NULL);
+	file = fopen(path, "w");
+	assert_non_null(file);
+	fputs("1000 100 early\n", file);
+	fflush(file);
+	expect(&jit, pid, second + second / 2, 0x1000, NULL);
+	expect(&jit, pid, 3 * second, 0x1000, "early");
+	fputs("2000 100 late\nno entry\n", file);
+	fclose(file);
+	expect(&jit, pid, 3 * second + second / 2, 0x2000, NULL);
+	expect(&jit, pid, 5 * second, 0x2000, "late");
+	expect(&jit, pid, 5 * second, 0x1000, "early");
+	assert_int_equal(jit.skipped, 1);
+	unlink(path);
+	expect(&jit, pid, 9 * second, 0x3000, NULL);
+	expect(&jit, pid, 9 * second, 0x2000, "late");
+	jit_fini(&jit);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -157,6 +188,7 @@ int main(void)
 		cmocka_unit_test(test_exec),
 		cmocka_unit_test(test_untimed_and_maps),
 		cmocka_unit_test(test_circle),
+		cmocka_unit_test(test_growing),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

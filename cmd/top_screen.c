@@ -143,6 +143,7 @@ static void lines_title(void *self, struct screen_line *line)
 {
 	struct lines_view *lines = self;
 
+	screen_line_add(line, SCREEN_BAR, " ");
 	screen_line_escape(line, SCREEN_BAR, strbuf_text(&lines->name), lines->name.len);
 	if (lines->watching->paused)
 		screen_line_add(line, SCREEN_BAR, "   paused");
@@ -226,13 +227,29 @@ static void put_heading(void *self, unsigned int index, struct screen_line *line
 					watching->table.headings[index - HEAD_LINES]);
 }
 
+/* How many bytes of a row are shares, which stand in front: up to the last "%" among figures. */
+static size_t shares_of(const char *text)
+{
+	size_t len = strspn(text, " 0123456789.,%");
+
+	while (len && text[len - 1] != '%')
+		len--;
+	return len;
+}
+
 static void put_row(void *self, size_t row, struct screen_line *line)
 {
 	const struct watching *watching = self;
+	const struct top_row *r = &watching->table.rows.items[row];
+	const char *text;
+	size_t shares;
 
-	if (row < watching->table.rows.len)
-		screen_line_add(line, screen_heat(watching->table.rows.items[row].share),
-				watching->table.text + watching->table.rows.items[row].start);
+	if (row >= watching->table.rows.len)
+		return;
+	text = watching->table.text + r->start;
+	shares = shares_of(text);
+	screen_line_printf(line, screen_heat(r->share), "%.*s", (int)shares, text);
+	screen_line_add(line, SCREEN_PLAIN, text + shares);
 }
 
 static void put_title(void *self, struct screen_line *line)
@@ -240,6 +257,7 @@ static void put_title(void *self, struct screen_line *line)
 	const struct watching *watching = self;
 	const struct top *top = &watching->looking->top;
 
+	screen_line_add(line, SCREEN_BAR, " ");
 	screen_line_escape(line, SCREEN_BAR, top->title, strlen(top->title));
 	screen_line_printf(line, SCREEN_BAR, "   %.0f s", (double)(top->now - top->began) / 1e9);
 	if (top->ended)

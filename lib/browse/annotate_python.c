@@ -21,7 +21,6 @@
 
 #define HOT_SHARE 0.005	   /* of the whole: a line that is worth a stop */
 #define SHOWN_SHARE 0.0005 /* of the whole: a call that is worth a row */
-#define TEXT_WANTED 40	   /* columns that figures leave to the text */
 #define ABOVE 8		   /* lines that are seen above the first selection */
 
 enum { PART_CALLS = 1, PART_BYTECODE = 2 };
@@ -529,15 +528,7 @@ static int make_columns(struct annotated *a, struct err *err)
 	layout_fini(&a->layout);
 	a->fresh = true;
 	rc = layout_init(&a->layout, a->annotate.profile, a->names, &choice, err);
-	if (!rc)
-		rc = layout_add(&a->layout, (struct table_column){.heading = "line", .gap = 3},
-				err);
-	if (!rc)
-		rc = layout_add(&a->layout,
-				(struct table_column){
-					.heading = "", .left = true, .gap = 2, .want = TEXT_WANTED},
-				err);
-	return rc;
+	return rc ? rc : layout_add_source(&a->layout, err);
 }
 
 /* What is open below lines is closed: its order was another event's. */

@@ -121,9 +121,10 @@ def parts(bench):
             keys_of(f"report of {total:,} samples on a terminal", [bench.PYPERF, "report", "-i", long], KEYS, b"function", options)
             keys_of("annotation of a function of them", [bench.PYPERF, "annotate", "work_2", "-i", long], SOURCE_KEYS, b"self", options, False)
             different = f"{folder}/different.folded"
-            all_different(different, 30_000 if options.short else 300_000)
+            count = 30_000 if options.short else 300_000
+            all_different(different, count)
             # Text takes long to read: only keys are judged.
-            keys_of("report of 300,000 different stacks", [bench.PYPERF, "report", "-i", different], KEYS, b"function", options, False)
+            keys_of(f"report of {count:,} different stacks", [bench.PYPERF, "report", "-i", different], KEYS, b"function", options, False)
             keys_of("annotation of a function of them", [bench.PYPERF, "annotate", "work_0", "-i", different], SOURCE_KEYS, b"self", options, False)
             if not shutil.which("perf"):
                 return

@@ -272,6 +272,26 @@ static void drop_aliases(struct elf_index *index)
 	index->entries.len = kept;
 }
 
+/* Behind a function without a size they are places in it: up to the next function all is its own.
+ */
+static void drop_labels(struct elf_index *index)
+{
+	struct entry *entries = index->entries.items;
+	uint64_t reach = 0;
+	size_t kept = 0;
+
+	for (size_t i = 0; i < index->entries.len; i++) {
+		const struct entry entry = entries[i];
+
+		if (entry.rank == RANK_LABEL && entry.vaddr < reach)
+			continue;
+		if (entry.rank != RANK_LABEL)
+			reach = entry.guessed ? entry_end(&entry) : 0;
+		entries[kept++] = entry;
+	}
+	index->entries.len = kept;
+}
+
 /* Sizes for those without one, and who lies in whom. A label without a size in the midst of a
  * function that has one is a place in that function, no function of its own. */
 static void nest_entries(struct elf_index *index)
@@ -326,6 +346,7 @@ static struct elf_index *get_index(struct elf_file *elf)
 		qsort_r(index->entries.items, index->entries.len, sizeof(struct entry),
 			compare_entries, index);
 	drop_aliases(index);
+	drop_labels(index);
 	nest_entries(index);
 	return elf->index = index;
 }

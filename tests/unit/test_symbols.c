@@ -241,8 +241,8 @@ static void check_name(struct elf_file *elf, uint64_t vaddr, const char *name)
 		assert_string_equal(symbol.name, name);
 }
 
-/* Assembly that does not say which labels are functions: they are, but for those within one that
- * has a size, those that are of another name, and those of data. */
+/* Assembly that does not say which labels are functions: they are, but for those within another
+ * one, those that are of another name, and those of data. */
 static void labels_of_assembly(void **state)
 {
 	struct elf_symbol whole;
@@ -254,7 +254,8 @@ static void labels_of_assembly(void **state)
 	assert_non_null(file);
 	fputs(".text\n.space 64\nalone: .space 8\nnext: .space 8\n"
 	      ".globl whole\n.type whole, %function\nalias: whole: .space 4\nwithin: .space 4\n"
-	      ".size whole, 8\n.data\ndata: .space 8\n",
+	      ".size whole, 8\n.type open, %function\nopen: .space 4\nwithin_open: .space 4\n"
+	      ".data\ndata: .space 8\n",
 	      file);
 	fclose(file);
 	assert_true(run("cc -shared -nostdlib -o labels t.s"));
@@ -266,6 +267,7 @@ static void labels_of_assembly(void **state)
 	check_name(elf, whole.vaddr - 8, "next");
 	check_name(elf, whole.vaddr, "whole");
 	check_name(elf, whole.vaddr + 5, "whole");
+	check_name(elf, whole.vaddr + 13, "open");
 	assert_true(elf_symbol_by_name(elf, "data", &whole));
 	check_name(elf, whole.vaddr, NULL);
 	elf_close(elf);

@@ -34,8 +34,11 @@ pyperf annotate hot --json >w.json
     check(event(report, "instructions").get("counted_with") == "cycles", report["events"])
     lines = {row["line"]: row for row in report["lines"] if row["function"] == "hot"}
     walking, counting = lines[WALKS], lines[COUNTS]
-    misses = [row["events"].get("dTLB-load-misses", {}).get("self_samples", 0) for row in (walking, counting)]
-    check(misses[0] > 100 and misses[0] > 10 * misses[1], "misses on the two lines:", misses, ran.text)
+    # Of what was counted: at a frequency a sample stands for more the more there is to count. Some are left to the other
+    # line, for interrupts flush the TLB, and there are more of them where the host is busy.
+    figures = [row["events"].get("dTLB-load-misses", {}) for row in (walking, counting)]
+    misses = [figure.get("self", 0) for figure in figures]
+    check(figures[0].get("self_samples", 0) > 100 and misses[0] > 3 * misses[1], "misses on the two lines:", figures, ran.text)
     for row in (walking, counting):
         # Both counters of this machine are the host's clock, read at different moments: there is an IPC, but it tells
         # nothing; see groups().
@@ -47,8 +50,8 @@ pyperf annotate hot --json >w.json
     # Share and samples of each event, then the two metrics.
     row = annotated(ran.text, "total += sum(map(pages.__getitem__, order))")
     figures = re.match(r"\s*[\d.]+%\s+[\d,]+\s+([\d.]+)%\s+[\d,]+\s+([\d.]+)(?: ±[\d.]+)?\s+([\d.]+)", row)
-    check(figures and float(figures[1]) > 50, "the line's figures:", row)
-    return f"{misses[0]} of {sum(misses)} misses, {rates[0]:.2f} and {rates[1]:.3f} per 1,000 instructions"
+    check(figures and abs(float(figures[1]) - 100 * misses[0]) < 0.06, "the line's figures:", row)
+    return f"{misses[0]:.1%} and {misses[1]:.1%} of the misses, {rates[0]:.2f} and {rates[1]:.3f} per 1,000 instructions"
 
 
 def groups():

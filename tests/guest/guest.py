@@ -113,7 +113,7 @@ def shares(report, event_name, *names, kind="python", what="self", unit="_sample
 def three_quarters(report, event_name, **where):
     """Is three() sampled three times as often as one(), up to what chance does once in a million times? Words for it."""
     three, one = shares(report, event_name, "three", "one", **where)
-    check(three + one >= 20, "only", three, "and", one, "samples of", event_name)
+    check(three + one >= 10, "only", three, "and", one, "samples of", event_name)
     check(within(three, three + one, 0.75, 1 - 1e-6), event_name, "of three() is", three, "of", three + one)
     return f"{event_name} {three / (three + one):.1%} of {three + one}"
 

@@ -269,3 +269,11 @@ int command_finish_output(int status)
 	fprintf(stderr, "pyperf: cannot write the output: %s\n", strerror(errno));
 	return status ? status : 1;
 }
+
+void command_spare_hangup(sigset_t *set)
+{
+	struct sigaction action;
+
+	if (sigaction(SIGHUP, NULL, &action) == 0 && action.sa_handler == SIG_IGN)
+		sigdelset(set, SIGHUP);
+}

@@ -4,6 +4,7 @@
 #include "base/err.h"
 
 #include <popt.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 
@@ -61,6 +62,9 @@ void command_verbosity(int quiet, int verbose);
 /* A mapped file that is cut short meanwhile reads as zeros there and does not end us. */
 void command_reads_torn_files(void);
 
+/* nohup's commands go on after SIGHUP, which they ignore; in a set that is blocked it would be
+ * queued all the same, so it is taken out of that. */
+void command_spare_hangup(sigset_t *set);
 /* Ends output on stdout: an error such as a full disk becomes a message and status 1. Returns the
  * status. */
 int command_finish_output(int status);

@@ -120,6 +120,7 @@ int session_open(struct session *session, pid_t pid, struct err *err)
 	sigemptyset(&set);
 	for (size_t i = 0; i < sizeof(taken) / sizeof(taken[0]); i++)
 		sigaddset(&set, taken[i]);
+	command_spare_hangup(&set);
 	blocked = set;
 	/* A file that grew to its limit is a failed write, not our end. */
 	sigaddset(&blocked, SIGXFSZ);

@@ -129,6 +129,7 @@ int cmd_view(int argc, const char **argv)
 	sigaddset(&ends, SIGINT);
 	sigaddset(&ends, SIGTERM);
 	sigaddset(&ends, SIGHUP);
+	command_spare_hangup(&ends);
 	pthread_sigmask(SIG_BLOCK, &ends, NULL);
 	rc = view(&ends, &err);
 	return command_finish_output(rc < 0 ? command_fail(&err) : 0);

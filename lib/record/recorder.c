@@ -381,13 +381,19 @@ int recorder_run(struct recorder *recorder, int wake_fd, bool (*on_wake)(void *c
 		 struct err *err)
 {
 	int ret = watch(recorder, wake_fd, SOURCE_WAKE, 0, err);
+	uint64_t asked_ns = clock_now_ns(), now;
 	bool woken;
 
 	if (!ret)
 		ret = recorder_start(recorder, err);
 	while (!ret) {
 		ret = step(recorder, wait_ms(recorder), &woken, err);
-		if (!ret && woken && (on_wake(ctx) || recorder_ended(recorder)))
+		now = clock_now_ns();
+		/* Rings may leave no quiet moment. */
+		if (ret || (!woken && now - asked_ns < WAIT_MS * 1000000ull))
+			continue;
+		asked_ns = now;
+		if (on_wake(ctx) || recorder_ended(recorder))
 			break;
 	}
 	return ret;

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """record is a good citizen: statuses, signals, streams, and a readable file whatever happens."""
+import contextlib
 import json
 import os
 import pathlib
@@ -37,6 +38,7 @@ def started(folder, *options, program=FOREVER, **kwargs):
         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **kwargs,
     )
     check(process.stdout.readline() == "ready\n", "the program did not start")
+    process.children = children(process.pid)
     end = time.monotonic() + 60
     while cpu_seconds(process.pid) < 0.3 and time.monotonic() < end:
         time.sleep(0.02)
@@ -60,8 +62,10 @@ def finish(process, limit=10):
     try:
         out, err = process.communicate(timeout=limit)
     except subprocess.TimeoutExpired:
-        for child in children(process.pid):
-            os.kill(int(child), signal.SIGKILL)
+        # The children hold the pipes, maybe longer than pyperf lives.
+        for child in process.children:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(int(child), signal.SIGKILL)
         process.kill()
         process.communicate()
         raise live.Failed("record did not end")
@@ -138,6 +142,35 @@ def signals_to_pyperf_alone_end_both():
             check(process.returncode == 128 + number, number, "gave", process.returncode, err)
             readable(f"{folder}/perf.data", 100)
             check(not os.path.exists(f"/proc/{child}"), "the child lives on after", number)
+
+
+@live.test
+def leaves_a_child_that_does_not_end():
+    """However much there is to record meanwhile."""
+    program = "import signal, time\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\n" + FOREVER.replace("pass", "time.process_time()")
+    with live.scratch_folder() as folder:
+        process = started(folder, program=program)
+        try:
+            process.terminate()
+            process.wait(20)
+            os.kill(int(process.children[0]), 0)
+        finally:
+            os.kill(int(process.children[0]), signal.SIGKILL)
+        _, err = finish(process)
+        check(process.returncode == 128 + signal.SIGTERM and "is left alone" in err, process.returncode, err)
+        readable(f"{folder}/perf.data", 300)
+
+
+@live.test
+def goes_on_after_a_hangup():
+    """That is what nohup is for. Otherwise it ends a second after."""
+    program = FOREVER.replace("while True: pass", "import time\nend = time.process_time() + 2\nwhile time.process_time() < end: pass")
+    with live.scratch_folder() as folder:
+        process = started(folder, program=program, preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN))
+        process.send_signal(signal.SIGHUP)
+        _, err = finish(process)
+        check(process.returncode == 0, process.returncode, err)
+        readable(f"{folder}/perf.data", 1500)
 
 
 @live.test

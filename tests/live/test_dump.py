@@ -6,6 +6,7 @@ import pathlib
 import signal
 import subprocess
 import sys
+import time
 
 import live
 from live import check
@@ -228,8 +229,12 @@ def state(pid):
 @live.test
 def what_is_not_python():
     process = subprocess.Popen(["sleep", "1000"], stdout=subprocess.PIPE, text=True)
+    end = time.monotonic() + 30
     try:
-        text = live.pyperf("dump", process.pid).stdout
+        text = ""
+        # It has to start first.
+        while "sleeps" not in text and time.monotonic() < end:
+            text = live.pyperf("dump", process.pid).stdout
         check("no CPython is in it" in text and "nanosleep" in text and "sleeps" in text, text)
     finally:
         ended(process)

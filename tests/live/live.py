@@ -399,7 +399,7 @@ def run_one(function, name, *arguments):
 
 
 def run(needs_lines=True):
-    """Runs the tests, or those that the command line names."""
+    """Runs the tests, or those that the command line names, with or without "-VERSION"."""
     wanted = sys.argv[1:]
     reason = missing_permission() if needs_lines else None
     if any(each for _, each in TESTS) and not wanted:
@@ -409,7 +409,7 @@ def run(needs_lines=True):
             tell("SKIP", f"python-{build}", why_missing(build))
     for function, each in TESTS:
         name = function.__name__
-        if wanted and name not in wanted:
+        if wanted and not any(want == name or want.startswith(f"{name}-") for want in wanted):
             continue
         if reason:
             tell("SKIP", name, reason)
@@ -420,7 +420,8 @@ def run(needs_lines=True):
         else:
             choices = {"any": of_any, "version": of_each_kind, "build": others, "all": lambda: BUILDS}
             for version, path in choices[each]().items():
-                run_one(function, f"{name}-{version}", path)
+                if not wanted or {name, f"{name}-{version}"} & set(wanted):
+                    run_one(function, f"{name}-{version}", path)
 
 
 SCRATCH = scratch_folder()

@@ -11,7 +11,10 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-#define REPEATS (1u << 16)
+/* Slots, each of which holds the last sample that fell into it; many of them once few are seen not
+ * to do. */
+#define REPEATS_FEW (1u << 16)
+#define REPEATS_MANY (1u << 20)
 
 struct applier_repeat {
 	uint64_t hash; /* 0: free */
@@ -33,7 +36,8 @@ int applier_init(struct applier *a, struct profile *profile, const struct applie
 		.chains = chains_new(profile, options->arch, options->expand, options->native),
 		.on_sample = options->on_sample,
 		.ctx = options->ctx,
-		.repeats = calloc(REPEATS, sizeof(struct applier_repeat)),
+		.repeats = calloc(REPEATS_FEW, sizeof(struct applier_repeat)),
+		.repeats_mask = REPEATS_FEW - 1,
 	};
 	account_init(&a->account, profile, options->ids, options->os_release);
 	profile->summary.folded = options->native == PROFILE_NATIVE_OFF;
@@ -72,7 +76,7 @@ uint64_t applier_hash(const struct applier *a, const struct record_sample *sampl
 			python, sizeof(head) + head.count * sizeof(head.frames[0]), hash);
 	}
 	hash = hash ? hash : 1;
-	__builtin_prefetch(&a->repeats[hash & (REPEATS - 1)]);
+	__builtin_prefetch(&a->repeats[hash & a->repeats_mask]);
 	return hash;
 }
 
@@ -217,32 +221,61 @@ static void count_frames(struct profile_summary *summary, const void *python)
 	summary->torn += head.status == PY_WALK_BAD;
 }
 
-/* Finds or makes the cell that the sample counts in. */
+/* A sample that was seen before was not remembered. What is remembered now is not taken along: it
+ * is found by its stack once more. */
+static void count_forgotten(struct applier *a)
+{
+	struct applier_repeat *many;
+
+	if (++a->forgotten != REPEATS_FEW / 4)
+		return;
+	many = calloc(REPEATS_MANY, sizeof(*many));
+	if (!many)
+		return;
+	free(a->repeats);
+	a->repeats = many;
+	a->repeats_mask = REPEATS_MANY - 1;
+}
+
+/* Finds or makes the cell that the sample counts in, by its stack. */
+static int find_by_stack(struct applier *a, const struct chain_sample *in, uint32_t thread,
+			 const struct applier_sample *from, struct applier_repeat *found,
+			 struct err *err)
+{
+	uint32_t stack, before = a->profile->cells.count;
+	int rc = chains_stack(a->chains, in, &stack, &found->cut, err);
+
+	if (rc < 0)
+		return rc;
+	found->cell = profile_add_cell(a->profile, thread, stack, from->event);
+	if (found->cell == KEYED_NONE)
+		return err_nomem(err);
+	a->repeats[from->hash & a->repeats_mask] = *found;
+	if (from->hash && before == a->profile->cells.count)
+		count_forgotten(a);
+	return 0;
+}
+
 static int find_cell(struct applier *a, const struct chain_sample *in, uint32_t thread,
 		     const struct applier_sample *from, uint32_t *cell, struct err *err)
 {
-	struct applier_repeat *repeat = &a->repeats[from->hash & (REPEATS - 1)];
+	struct applier_repeat found = a->repeats[from->hash & a->repeats_mask];
 	struct profile_summary *summary = &a->profile->summary;
 	uint64_t words[] = {from->hash, in->generation, (uint64_t)thread << 32 | from->event};
 	uint64_t hash = XXH3_64bits(words, sizeof(words));
+	int rc = 0;
 
-	if (!from->hash || repeat->hash != hash) {
-		uint32_t stack;
-		enum chain_cut cut;
-		int rc = chains_stack(a->chains, in, &stack, &cut, err);
-
-		if (rc < 0)
-			return rc;
-		*cell = profile_add_cell(a->profile, thread, stack, from->event);
-		if (*cell == KEYED_NONE)
-			return err_nomem(err);
-		*repeat = (struct applier_repeat){hash, *cell, cut};
+	if (!from->hash || found.hash != hash) {
+		found.hash = hash;
+		rc = find_by_stack(a, in, thread, from, &found, err);
 	}
+	if (rc < 0)
+		return rc;
 	if (!in->regs_mask) {
-		summary->dropped_native += repeat->cut == CHAIN_CUT_POINTERS;
-		summary->dropped_calls += repeat->cut == CHAIN_CUT_CALLS;
+		summary->dropped_native += found.cut == CHAIN_CUT_POINTERS;
+		summary->dropped_calls += found.cut == CHAIN_CUT_CALLS;
 	}
-	*cell = repeat->cell;
+	*cell = found.cell;
 	return 0;
 }
 

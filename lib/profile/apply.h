@@ -33,6 +33,8 @@ struct applier {
 	} task_list;
 	uint64_t changes; /* of anything that a task or a thread's name depends on */
 	struct applier_repeat *repeats;
+	uint64_t repeats_mask;
+	uint64_t forgotten; /* samples that `repeats` was too small for */
 };
 
 struct applier_options {

@@ -20,33 +20,55 @@ static uint32_t place_of(struct folds *folds, const struct profile_frame *frame)
 	return slot ? (uint32_t)*slot : UINT32_MAX;
 }
 
+/* The slot of the fold, or the free one where it belongs. */
+static uint32_t *locate(const struct folds *folds, struct fold wanted)
+{
+	uint64_t key = (uint64_t)wanted.parent << 32 | wanted.place;
+	size_t at = key * 0x9e3779b97f4a7c15u >> (64 - folds->slot_bits);
+
+	for (;; at = (at + 1) & (((size_t)1 << folds->slot_bits) - 1)) {
+		const struct fold *fold = &folds->tree.items[folds->slots[at]];
+
+		if (!folds->slots[at] ||
+		    (fold->parent == wanted.parent && fold->place == wanted.place))
+			return &folds->slots[at];
+	}
+}
+
 static int fold_stack(struct folds *folds, uint32_t stack, struct err *err)
 {
 	const struct profile_stack *s = profile_stack(folds->profile, stack);
-	uint32_t parent = s->parent < stack ? folds->of_stack[s->parent] : 0;
-	uint32_t place = place_of(folds, profile_frame(folds->profile, s->frame));
-	bool added;
-	uint64_t *slot = map_put(&folds->known, (uint64_t)parent << 32 | place, &added);
+	struct fold wanted = {
+		.parent = s->parent < stack ? folds->of_stack[s->parent] : 0,
+		.place = place_of(folds, profile_frame(folds->profile, s->frame)),
+	};
+	uint32_t *slot;
 	struct fold *fold;
 
-	if (place == UINT32_MAX || !slot)
+	if (wanted.place == UINT32_MAX)
 		return err_nomem(err);
-	if (added) {
-		*slot = folds->tree.len;
+	slot = locate(folds, wanted);
+	if (!*slot) {
 		fold = vec_push(&folds->tree);
 		if (!fold)
 			return err_nomem(err);
-		*fold = (struct fold){parent, place};
+		*fold = wanted;
+		*slot = (uint32_t)folds->tree.len - 1;
 	}
-	folds->of_stack[stack] = (uint32_t)*slot;
+	folds->of_stack[stack] = *slot;
 	return 0;
 }
 
 int folds_begin(struct folds *folds, const struct profile *profile, bool lines, struct err *err)
 {
-	*folds = (struct folds){.profile = profile, .lines = lines, .next = 1};
-	folds->of_stack = calloc(profile_stack_count(profile) + 1, sizeof(*folds->of_stack));
-	return folds->of_stack && vec_push(&folds->tree) ? 0 : err_nomem(err);
+	size_t stacks = profile_stack_count(profile);
+
+	*folds = (struct folds){.profile = profile, .lines = lines, .next = 1, .slot_bits = 4};
+	while (stacks > ((size_t)1 << folds->slot_bits) / 4 * 3)
+		folds->slot_bits++;
+	folds->of_stack = calloc(stacks + 1, sizeof(*folds->of_stack));
+	folds->slots = calloc((size_t)1 << folds->slot_bits, sizeof(*folds->slots));
+	return folds->of_stack && folds->slots && vec_push(&folds->tree) ? 0 : err_nomem(err);
 }
 
 int folds_go_on(struct folds *folds, uint32_t most, struct err *err)
@@ -71,10 +93,10 @@ void folds_fini(struct folds *folds)
 {
 	vec_fini(&folds->tree);
 	vec_fini(&folds->places);
-	map_fini(&folds->known);
 	map_fini(&folds->known_places);
+	free(folds->slots);
 	free(folds->of_stack);
-	folds->of_stack = NULL;
+	folds->slots = folds->of_stack = NULL;
 }
 
 bool folds_path(const struct folds *folds, uint32_t fold, struct fold_path *path)

@@ -29,7 +29,10 @@ struct folds {
 		VEC_OF(struct fold_place)
 	} places;	    /* each once */
 	uint32_t *of_stack; /* stack of the profile -> index of tree */
-	struct map known, known_places;
+	/* The tree by (parent, place): open addressing; 0 is free, since the root needs no slot. */
+	uint32_t *slots;
+	unsigned int slot_bits; /* 1 << slot_bits of them: enough for as many folds as stacks */
+	struct map known_places;
 	bool lines;
 	uint32_t next; /* stack: those before it are mapped */
 };

@@ -6,33 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Stacks: less than a millisecond's work. */
-#define FOLDED_AT_ONCE 5000
-
-/* Lists by key in one array: those of key k are items[start[k]] up to items[start[k + 1]]. */
-static int make_lists(uint32_t **items, uint32_t **start, size_t keys, size_t count,
-		      uint32_t (*key_of)(const struct calltree *calls, uint32_t fold),
-		      const struct calltree *calls)
-{
-	uint32_t *next;
-
-	free(*start);
-	free(*items);
-	*start = calloc(keys + 2, sizeof(**start));
-	*items = calloc(count + 1, sizeof(**items));
-	if (!*start || !*items)
-		return -1;
-	next = *start + 1;
-	for (uint32_t i = 1; i < count; i++)
-		if (key_of(calls, i) != UINT32_MAX)
-			next[key_of(calls, i) + 1]++;
-	for (size_t k = 0; k < keys; k++)
-		next[k + 1] += next[k];
-	for (uint32_t i = 1; i < count; i++)
-		if (key_of(calls, i) != UINT32_MAX)
-			(*items)[next[key_of(calls, i)]++] = i;
-	return 0;
-}
+/* Items of any step: less than a millisecond's work. */
+#define DONE_AT_ONCE 5000
 
 static uint32_t parent_of(const struct calltree *calls, uint32_t fold)
 {
@@ -44,92 +19,237 @@ static uint32_t outermost_function(const struct calltree *calls, uint32_t fold)
 	return calls->outermost[fold] ? folds_function(&calls->folds, fold) : UINT32_MAX;
 }
 
-/* Walks the tree depth first, and counts per function how often it is on the path. */
-static int find_outermost(struct calltree *calls)
-{
-	size_t count = calls->folds.tree.len;
-	uint32_t *on_path = calloc(profile_function_count(calls->profile) + 1, sizeof(*on_path));
-	uint32_t *next = malloc((count + 1) * sizeof(*next));
-	uint32_t at = 0;
+/* Lists are made in two passes over the folds but the root. The first counts, in start[k + 2]; the
+ * second takes start[k + 1] for the end of what list k has so far. */
+typedef uint32_t key_of_fold(const struct calltree *calls, uint32_t fold);
 
-	free(calls->outermost);
-	calls->outermost = calloc(count + 1, sizeof(*calls->outermost));
-	if (!on_path || !next || !calls->outermost) {
-		free(on_path);
-		free(next);
+static int count_lists(struct calltree *calls, struct calltree_lists *lists, key_of_fold *key_of,
+		       size_t keys, size_t from, size_t to)
+{
+	if (from == 0) {
+		free(lists->start);
+		free(lists->items);
+		lists->start = calloc(keys + 2, sizeof(*lists->start));
+		lists->items = malloc((calls->folds.tree.len + 1) * sizeof(*lists->items));
+	}
+	if (!lists->start || !lists->items)
 		return -1;
+	for (size_t i = from ? from : 1; i < to; i++) {
+		uint32_t key = key_of(calls, (uint32_t)i);
+
+		if (key != UINT32_MAX)
+			lists->start[key + 2]++;
 	}
-	memcpy(next, calls->child_start, (count + 1) * sizeof(*next));
-	for (;;) {
-		if (next[at] < calls->child_start[at + 1]) {
-			at = calls->children[next[at]++];
-			calls->outermost[at] = !on_path[folds_function(&calls->folds, at)]++;
-		} else if (at) {
-			on_path[folds_function(&calls->folds, at)]--;
-			at = parent_of(calls, at);
-		} else {
-			break;
-		}
-	}
-	free(on_path);
-	free(next);
 	return 0;
 }
 
-static int fold_some(struct calltree *calls)
+static void fill_lists(struct calltree *calls, struct calltree_lists *lists, key_of_fold *key_of,
+		       size_t keys, size_t from, size_t to)
 {
-	return folds_go_on(&calls->folds, FOLDED_AT_ONCE, NULL);
+	if (from == 0)
+		for (size_t k = 1; k <= keys; k++)
+			lists->start[k + 1] += lists->start[k];
+	for (size_t i = from ? from : 1; i < to; i++) {
+		uint32_t key = key_of(calls, (uint32_t)i);
+
+		if (key != UINT32_MAX)
+			lists->items[lists->start[key + 1]++] = (uint32_t)i;
+	}
 }
 
-static int take_weights(struct calltree *calls)
+static size_t count_stacks(const struct calltree *calls)
 {
-	calls->weights = calloc(calls->folds.tree.len * calls->events + 1, sizeof(*calls->weights));
-	return calls->weights ? 1 : -1;
+	return profile_stack_count(calls->profile);
 }
 
-static int list_children(struct calltree *calls)
+static size_t count_folds(const struct calltree *calls)
 {
-	size_t count = calls->folds.tree.len;
-
-	return make_lists(&calls->children, &calls->child_start, count, count, parent_of, calls)
-		       ? -1
-		       : 1;
+	return calls->folds.tree.len;
 }
 
-static int mark_outermost(struct calltree *calls)
+static size_t count_functions(const struct calltree *calls)
 {
-	return find_outermost(calls) ? -1 : 1;
+	return profile_function_count(calls->profile);
 }
 
-static int list_functions(struct calltree *calls)
+static size_t count_cells(const struct calltree *calls)
 {
-	return make_lists(&calls->of_function, &calls->function_start,
-			  profile_function_count(calls->profile), calls->folds.tree.len,
-			  outermost_function, calls)
-		       ? -1
-		       : 1;
+	return profile_cell_count(calls->profile);
 }
 
-/* Each is done when it returns 1, is called again after 0, and fails by lack of memory alone. */
-static int (*const steps[])(struct calltree *calls) = {
-	fold_some, take_weights, list_children, mark_outermost, list_functions,
+/* Each fold but the root is entered once and left once. */
+static size_t count_moves(const struct calltree *calls)
+{
+	return 2 * (calls->folds.tree.len - 1);
+}
+
+static int fold_stacks(struct calltree *calls, size_t from, size_t to)
+{
+	return folds_go_on(&calls->folds, (uint32_t)(to - from), NULL) < 0 ? -1 : 0;
+}
+
+static int count_children(struct calltree *calls, size_t from, size_t to)
+{
+	return count_lists(calls, &calls->children, parent_of, count_folds(calls), from, to);
+}
+
+static int list_children(struct calltree *calls, size_t from, size_t to)
+{
+	fill_lists(calls, &calls->children, parent_of, count_folds(calls), from, to);
+	return 0;
+}
+
+static void end_walk(struct calltree *calls)
+{
+	free(calls->walk.next);
+	free(calls->walk.on_path);
+	calls->walk = (struct calltree_walk){0};
+}
+
+static int start_walk(struct calltree *calls)
+{
+	size_t folds = count_folds(calls), size = folds * sizeof(uint32_t);
+
+	end_walk(calls);
+	free(calls->outermost);
+	calls->outermost = calloc(folds, sizeof(*calls->outermost));
+	calls->walk.next = malloc(size);
+	calls->walk.on_path = calloc(count_functions(calls) + 1, sizeof(uint32_t));
+	if (!calls->outermost || !calls->walk.next || !calls->walk.on_path)
+		return -1;
+	memcpy(calls->walk.next, calls->children.start, size);
+	return 0;
+}
+
+/* Walks the tree depth first, and counts per function how often it is on the path. */
+static int mark_outermost(struct calltree *calls, size_t from, size_t to)
+{
+	const struct calltree_lists *children = &calls->children;
+	struct calltree_walk *walk = &calls->walk;
+
+	if (from == 0 && start_walk(calls))
+		return -1;
+	for (size_t i = from; i < to; i++) {
+		uint32_t at = walk->at;
+
+		if (walk->next[at] < children->start[at + 1]) {
+			at = children->items[walk->next[at]++];
+			calls->outermost[at] = !walk->on_path[folds_function(&calls->folds, at)]++;
+		} else {
+			walk->on_path[folds_function(&calls->folds, at)]--;
+			at = parent_of(calls, at);
+		}
+		walk->at = at;
+	}
+	if (to == count_moves(calls))
+		end_walk(calls);
+	return 0;
+}
+
+static int count_outermost(struct calltree *calls, size_t from, size_t to)
+{
+	return count_lists(calls, &calls->of_function, outermost_function, count_functions(calls),
+			   from, to);
+}
+
+static int list_outermost(struct calltree *calls, size_t from, size_t to)
+{
+	fill_lists(calls, &calls->of_function, outermost_function, count_functions(calls), from,
+		   to);
+	return 0;
+}
+
+static void end_weighing(struct calltree *calls)
+{
+	view_matcher_free(calls->matcher);
+	calls->matcher = NULL;
+}
+
+static int clear_weights(struct calltree *calls, size_t from, size_t to)
+{
+	size_t size = calls->events * sizeof(*calls->weights);
+
+	if (!calls->weights)
+		calls->weights = malloc(count_folds(calls) * size + 1);
+	if (!calls->weights)
+		return -1;
+	memset(calls->weights + from * calls->events, 0, (to - from) * size);
+	return 0;
+}
+
+static int weigh_cells(struct calltree *calls, size_t from, size_t to)
+{
+	if (!calls->matcher &&
+	    view_matcher_new(&calls->matcher, calls->profile, calls->filter, NULL))
+		return -1;
+	for (size_t i = from; i < to; i++) {
+		const struct profile_cell *cell = profile_cell(calls->profile, i);
+		uint32_t fold = calls->folds.of_stack[cell->stack];
+		struct calltree_weight *weight =
+			&calls->weights[fold * calls->events + cell->event];
+
+		if (!view_matches(calls->matcher, cell->thread, cell->stack))
+			continue;
+		weight->self += cell->period;
+		weight->self_samples += cell->samples;
+	}
+	if (to == count_cells(calls))
+		end_weighing(calls);
+	return 0;
+}
+
+/* From the last fold to the first: parents have lower numbers than their children. */
+static int weigh_callers(struct calltree *calls, size_t from, size_t to)
+{
+	size_t folds = count_folds(calls), events = calls->events;
+
+	for (size_t fold = folds - from; fold-- > folds - to;) {
+		size_t parent = parent_of(calls, (uint32_t)fold);
+
+		for (size_t e = 0; e < events; e++) {
+			struct calltree_weight *weight = &calls->weights[fold * events + e];
+			struct calltree_weight *up = &calls->weights[parent * events + e];
+
+			weight->total += weight->self;
+			weight->total_samples += weight->self_samples;
+			if (fold) {
+				up->total += weight->total;
+				up->total_samples += weight->total_samples;
+			}
+		}
+	}
+	return 0;
+}
+
+/* One after the other: `run` does its items from one number up to another, at least once, and fails
+ * by lack of memory alone. */
+static const struct {
+	size_t (*count)(const struct calltree *calls);
+	int (*run)(struct calltree *calls, size_t from, size_t to);
+} steps[] = {
+	{count_stacks, fold_stacks},	{count_folds, count_children},
+	{count_folds, list_children},	{count_moves, mark_outermost},
+	{count_folds, count_outermost}, {count_folds, list_outermost},
+	{count_folds, clear_weights}, /* WEIGHING */
+	{count_cells, weigh_cells},	{count_folds, weigh_callers},
 };
 #define STEPS (sizeof(steps) / sizeof(steps[0]))
+/* The first of those that a filter makes necessary again. */
+#define WEIGHING 6
 
-int calltree_init(struct calltree *calls, const struct profile *profile, struct err *err)
+int calltree_prepare(struct calltree *calls, const struct view_filter *filter, uint64_t until_ns,
+		     struct err *err)
 {
-	*calls = (struct calltree){.profile = profile, .events = profile_event_count(profile)};
-	return folds_begin(&calls->folds, profile, false, err);
-}
-
-int calltree_prepare(struct calltree *calls, uint64_t until_ns, struct err *err)
-{
+	calls->filter = filter;
 	while (calls->step < STEPS) {
-		int rc = steps[calls->step](calls);
+		size_t count = steps[calls->step].count(calls), to = calls->done + DONE_AT_ONCE;
 
-		if (rc < 0)
+		if (to > count)
+			to = count;
+		if (steps[calls->step].run(calls, calls->done, to))
 			return err_nomem(err);
-		calls->step += rc == 1;
+		calls->done = to < count ? to : 0;
+		calls->step += to == count;
 		if (calls->step < STEPS && clock_now_ns() >= until_ns)
 			return 0;
 	}
@@ -143,59 +263,45 @@ static void forget_branches(struct calltree *calls)
 	calls->branches.len = calls->places.len = 0;
 }
 
+void calltree_refilter(struct calltree *calls)
+{
+	forget_branches(calls);
+	end_weighing(calls);
+	if (calls->step < WEIGHING)
+		return;
+	calls->step = WEIGHING;
+	calls->done = 0;
+}
+
+static void free_lists(struct calltree_lists *lists)
+{
+	free(lists->items);
+	free(lists->start);
+}
+
 void calltree_fini(struct calltree *calls)
 {
 	forget_branches(calls);
+	end_weighing(calls);
+	end_walk(calls);
 	vec_fini(&calls->branches);
 	vec_fini(&calls->places);
 	free(calls->weights);
 	free(calls->outermost);
-	free(calls->children);
-	free(calls->child_start);
-	free(calls->of_function);
-	free(calls->function_start);
+	free_lists(&calls->children);
+	free_lists(&calls->of_function);
 	folds_fini(&calls->folds);
 }
 
-int calltree_weigh(struct calltree *calls, const struct view_filter *filter, struct err *err)
+int calltree_init(struct calltree *calls, const struct profile *profile, struct err *err)
 {
-	size_t folds = calls->folds.tree.len, cells = profile_cell_count(calls->profile);
-	struct view_matcher *matcher;
-	int rc = view_matcher_new(&matcher, calls->profile, filter, err);
+	int rc;
 
+	*calls = (struct calltree){.profile = profile, .events = profile_event_count(profile)};
+	rc = folds_begin(&calls->folds, profile, false, err);
 	if (rc)
-		return rc;
-	forget_branches(calls);
-	memset(calls->weights, 0, folds * calls->events * sizeof(*calls->weights));
-	for (size_t i = 0; i < cells; i++) {
-		const struct profile_cell *cell = profile_cell(calls->profile, i);
-		uint32_t fold = calls->folds.of_stack[cell->stack];
-		struct calltree_weight *weight =
-			&calls->weights[fold * calls->events + cell->event];
-
-		if (!view_matches(matcher, cell->thread, cell->stack))
-			continue;
-		weight->self += cell->period;
-		weight->self_samples += cell->samples;
-	}
-	view_matcher_free(matcher);
-	/* Parents have lower numbers than their children. */
-	for (size_t fold = folds; fold-- > 0;) {
-		size_t parent = parent_of(calls, (uint32_t)fold);
-
-		for (size_t e = 0; e < calls->events; e++) {
-			struct calltree_weight *weight = &calls->weights[fold * calls->events + e];
-			struct calltree_weight *up = &calls->weights[parent * calls->events + e];
-
-			weight->total += weight->self;
-			weight->total_samples += weight->self_samples;
-			if (fold) {
-				up->total += weight->total;
-				up->total_samples += weight->total_samples;
-			}
-		}
-	}
-	return 0;
+		calltree_fini(calls);
+	return rc;
 }
 
 /* Of callers what the function took for them, of callees what they took. */
@@ -257,9 +363,9 @@ int calltree_of(struct calltree *calls, uint32_t function, enum calltree_side si
 	int rc = branch ? 0 : err_nomem(err);
 
 	*index = calls->branches.len - 1;
-	for (uint32_t i = calls->function_start[function];
-	     !rc && i < calls->function_start[function + 1]; i++) {
-		uint32_t fold = calls->of_function[i];
+	for (uint32_t i = calls->of_function.start[function];
+	     !rc && i < calls->of_function.start[function + 1]; i++) {
+		uint32_t fold = calls->of_function.items[i];
 
 		if (has_samples(calls, fold))
 			rc = add_place(calls, branch, (struct calltree_place){fold, fold}, err);
@@ -304,10 +410,10 @@ static int find_neighbours(const struct calltree *calls, const struct calltree_b
 				rc = add_neighbour(calls, list, parent, place->origin, err);
 			continue;
 		}
-		for (uint32_t c = calls->child_start[place->at];
-		     !rc && c < calls->child_start[place->at + 1]; c++)
-			rc = add_neighbour(calls, list, calls->children[c], calls->children[c],
-					   err);
+		for (uint32_t c = calls->children.start[place->at];
+		     !rc && c < calls->children.start[place->at + 1]; c++)
+			rc = add_neighbour(calls, list, calls->children.items[c],
+					   calls->children.items[c], err);
 	}
 	return rc;
 }

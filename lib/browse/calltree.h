@@ -40,15 +40,33 @@ struct calltree_weight {
 	uint64_t self, total, self_samples, total_samples;
 };
 
+/* Folds by what they belong to: those of k are items[start[k]] up to items[start[k + 1]]. */
+struct calltree_lists {
+	uint32_t *items, *start;
+};
+
+/* Through all folds, depth first. */
+struct calltree_walk {
+	uint32_t at;	   /* fold */
+	uint32_t *next;	   /* by fold: the child to go to, an index of `children` */
+	uint32_t *on_path; /* by function: how often it is on the path to `at` */
+};
+
+struct view_matcher;
+
 struct calltree {
 	const struct profile *profile;
 	struct folds folds;
-	size_t step; /* of making it ready */
 	size_t events;
-	struct calltree_weight *weights;	/* fold * events */
-	bool *outermost;			/* folds without their function above them */
-	uint32_t *children, *child_start;	/* folds below a fold */
-	uint32_t *of_function, *function_start; /* outermost folds of a function */
+	size_t step, done; /* of making it ready: which step, and how many of its items are done */
+	struct calltree_weight *weights;   /* fold * events */
+	bool *outermost;		   /* folds without their function above them */
+	struct calltree_lists children;	   /* folds below a fold */
+	struct calltree_lists of_function; /* outermost folds of a function */
+	/* While trees are made: */
+	struct calltree_walk walk;
+	const struct view_filter *filter;
+	struct view_matcher *matcher;
 	struct {
 		VEC_OF(struct calltree_place)
 	} places;
@@ -57,13 +75,15 @@ struct calltree {
 	} branches;
 };
 
-/* Begins what calltree_prepare() does step by step: 1 when all is ready, 0 when the clock is past
- * `until_ns` before. After a failure it may be called again. */
 int calltree_init(struct calltree *calls, const struct profile *profile, struct err *err);
-int calltree_prepare(struct calltree *calls, uint64_t until_ns, struct err *err);
+/* Makes the trees and weighs them for the filter, bit by bit, each less than a millisecond's work:
+ * 1 when all is ready, 0 when the clock is past `until_ns` before. After a failure it may be called
+ * again. */
+int calltree_prepare(struct calltree *calls, const struct view_filter *filter, uint64_t until_ns,
+		     struct err *err);
+/* Another filter: what is weighed is to be weighed anew, and all branches are forgotten. */
+void calltree_refilter(struct calltree *calls);
 void calltree_fini(struct calltree *calls);
-/* Weighs anew and forgets all branches. */
-int calltree_weigh(struct calltree *calls, const struct view_filter *filter, struct err *err);
 
 /* The children of a function, as branch *branch, an index; its counts are those of the whole. */
 int calltree_of(struct calltree *calls, uint32_t function, enum calltree_side side, size_t *branch,

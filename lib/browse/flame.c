@@ -52,27 +52,28 @@ static int by_weight(const void *a, const void *b, void *ctx)
 static void sort_children(struct flame *flame, uint32_t fold)
 {
 	struct calltree *calls = flame->calls;
-	uint32_t first = calls->child_start[fold], end = calls->child_start[fold + 1];
+	uint32_t first = calls->children.start[fold], end = calls->children.start[fold + 1];
 
 	if (flame->sorted[fold])
 		return;
 	flame->sorted[fold] = true;
 	if (end - first > 1)
-		qsort_r(calls->children + first, end - first, sizeof(uint32_t), by_weight, flame);
+		qsort_r(calls->children.items + first, end - first, sizeof(uint32_t), by_weight,
+			flame);
 	for (uint32_t k = first; k < end; k++)
-		flame->position[calls->children[k]] = k;
+		flame->position[calls->children.items[k]] = k;
 }
 
 /* Children by weight, and those that the event did not see are none. */
 static uint32_t first_child(struct flame *flame, uint32_t fold)
 {
-	uint32_t at = flame->calls->child_start[fold];
+	uint32_t at = flame->calls->children.start[fold];
 	uint32_t child;
 
-	if (at == flame->calls->child_start[fold + 1])
+	if (at == flame->calls->children.start[fold + 1])
 		return 0;
 	sort_children(flame, fold);
-	child = flame->calls->children[at];
+	child = flame->calls->children.items[at];
 	return weight_of(flame, child) ? child : 0;
 }
 
@@ -82,9 +83,9 @@ static uint32_t next_sibling(struct flame *flame, uint32_t fold)
 
 	sort_children(flame, parent);
 	next = flame->position[fold] + 1;
-	if (next == flame->calls->child_start[parent + 1])
+	if (next == flame->calls->children.start[parent + 1])
 		return 0;
-	child = flame->calls->children[next];
+	child = flame->calls->children.items[next];
 	return weight_of(flame, child) ? child : 0;
 }
 
@@ -175,9 +176,9 @@ static void add_children(struct flame *flame, uint32_t fold, int depth, double p
 	if (depth > last)
 		return;
 	sort_children(flame, fold);
-	for (uint32_t i = flame->calls->child_start[fold]; i < flame->calls->child_start[fold + 1];
-	     i++) {
-		uint32_t child = flame->calls->children[i];
+	for (uint32_t i = flame->calls->children.start[fold];
+	     i < flame->calls->children.start[fold + 1]; i++) {
+		uint32_t child = flame->calls->children.items[i];
 		double width = (double)weight_of(flame, child) * scale;
 		int column = column_at(position), end = column_at(position + width);
 

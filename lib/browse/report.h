@@ -51,7 +51,7 @@ struct report_view {
 	struct zooms zooms;
 	struct choices choices; /* of the box that is open */
 	struct calltree calls;
-	bool calls_begun, calls_weighed;
+	bool calls_begun;
 	/* An action on a row that waits until they are ready. */
 	int (*waiting)(struct screen *screen, void *self, int argument, struct err *err);
 	size_t waiting_row;
@@ -63,7 +63,7 @@ int report_data_load(struct report_view *view, struct err *err);
 int report_data_sort(struct report_view *view, struct err *err);
 /* Other columns: of another event, for one. */
 int report_data_layout(struct report_view *view, struct err *err);
-/* Call trees for the filter in force, which take a while the first time: 1 when they are ready, 0
+/* Call trees for the filter in force, which take a while: 1 when they are ready, 0
  * when the clock is past `until_ns` before. */
 int report_data_calls(struct report_view *view, uint64_t until_ns, struct err *err);
 int report_data_children(void *self, struct screen_tree *tree, const struct screen_tree_row *row,

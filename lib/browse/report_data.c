@@ -142,7 +142,10 @@ int report_data_load(struct report_view *view, struct err *err)
 	view->groups = groups;
 	view->report.groups = groups;
 	view->report.view = groups ? &groups->view : functions;
-	view->calls_weighed = false;
+	if (view->calls_begun) {
+		calltree_refilter(&view->calls);
+		screen_tick(view->screen, view);
+	}
 	rc = report_data_layout(view, err);
 	return rc ? rc : report_data_sort(view, err);
 }
@@ -153,16 +156,8 @@ int report_data_calls(struct report_view *view, uint64_t until_ns, struct err *e
 
 	if (!view->calls_begun)
 		rc = calltree_init(&view->calls, view->browse->profile, err);
-	/* What is half made is freed with the rest. */
-	view->calls_begun = true;
-	if (!rc)
-		rc = calltree_prepare(&view->calls, until_ns, err);
-	if (rc == 1 && !view->calls_weighed) {
-		rc = calltree_weigh(&view->calls, zooms_filter(&view->zooms), err);
-		view->calls_weighed = !rc;
-		rc = rc ? rc : 1;
-	}
-	return rc;
+	view->calls_begun = !rc;
+	return rc ? rc : calltree_prepare(&view->calls, zooms_filter(&view->zooms), until_ns, err);
 }
 
 static int add_side(struct report_view *view, struct screen_tree *tree, uint32_t function,

@@ -184,6 +184,16 @@ void screen_close(struct screen *screen)
 	free(screen);
 }
 
+void screen_tick(struct screen *screen, const void *self)
+{
+	for (size_t i = 0; i < screen->layers.len; i++) {
+		struct screen_layer *layer = &screen->layers.items[i];
+
+		if (layer->self == self && layer->view->tick)
+			layer->tick_at = clock_now_ns() + (uint64_t)layer->view->tick_ms * 1000000u;
+	}
+}
+
 int screen_push(struct screen *screen, const struct screen_view *view, void *self,
 		struct screen_list *list, struct err *err)
 {
@@ -194,9 +204,10 @@ int screen_push(struct screen *screen, const struct screen_view *view, void *sel
 			view->close(self);
 		return err_nomem(err);
 	}
-	*layer = (struct screen_layer){.view = view, .self = self, .list = list};
-	layer->tick_at = view->tick ? clock_now_ns() + (uint64_t)view->tick_ms * 1000000u
-				    : UINT64_MAX;
+	*layer = (struct screen_layer){
+		.view = view, .self = self, .list = list, .tick_at = UINT64_MAX};
+	if (view->tick)
+		screen_tick(screen, self);
 	screen->stale = true;
 	return 0;
 }

@@ -94,6 +94,8 @@ int screen_watch(struct screen *screen, int fd,
 void screen_unwatch(struct screen *screen, int fd);
 
 void screen_redraw(struct screen *screen);
+/* The tick of the view that has this `self`, if it was pushed, is called again. */
+void screen_tick(struct screen *screen, const void *self);
 /* The width that lists of full views have, the height of their area. */
 void screen_size(const struct screen *screen, int *rows, int *columns);
 /* Draws a line of a view that draws itself: row and column within the area. */

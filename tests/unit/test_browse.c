@@ -74,6 +74,8 @@ static void check_children(struct calltree *calls, size_t branch, const char *wa
 	strbuf_fini(&text);
 }
 
+static const struct view_filter nobody = {.comm = "nobody"};
+
 static void test_callers(void **state)
 {
 	struct calltree calls;
@@ -81,8 +83,7 @@ static void test_callers(void **state)
 	size_t b;
 
 	assert_int_equal(calltree_init(&calls, profile, &err), 0);
-	assert_int_equal(calltree_prepare(&calls, UINT64_MAX, &err), 1);
-	assert_int_equal(calltree_weigh(&calls, NULL, &err), 0);
+	assert_int_equal(calltree_prepare(&calls, NULL, UINT64_MAX, &err), 1);
 	assert_int_equal(calltree_of(&calls, function_named("b"), CALLTREE_CALLERS, &b, &err), 0);
 	assert_int_equal(calls.branches.items[b].counts[0].total, 15);
 	check_children(&calls, b, "a 12, main 3");
@@ -90,10 +91,37 @@ static void test_callers(void **state)
 	check_children(&calls, calls.branches.items[b].children + 1, "");
 	/* Asked again, and weighed again. */
 	check_children(&calls, b, "a 12, main 3");
-	assert_int_equal(calltree_weigh(&calls, &(struct view_filter){.comm = "nobody"}, &err), 0);
+	calltree_refilter(&calls);
+	assert_int_equal(calltree_prepare(&calls, &nobody, UINT64_MAX, &err), 1);
 	assert_int_equal(calltree_of(&calls, function_named("b"), CALLTREE_CALLERS, &b, &err), 0);
 	check_children(&calls, b, "");
 	calltree_fini(&calls);
+}
+
+/* With no time for more than one step at once, and another filter at each point in between. */
+static void test_bit_by_bit(void **state)
+{
+	struct err err = {0};
+	size_t b, steps = 0;
+
+	for (size_t at = 0; at <= steps; at++) {
+		struct calltree calls;
+		size_t done = 0;
+
+		assert_int_equal(calltree_init(&calls, profile, &err), 0);
+		while (calltree_prepare(&calls, at < steps ? &nobody : NULL, 0, &err) == 0 &&
+		       (done++ < at || at == 0))
+			;
+		if (at == 0)
+			steps = done;
+		calltree_refilter(&calls);
+		assert_int_equal(calltree_prepare(&calls, NULL, UINT64_MAX, &err), 1);
+		assert_int_equal(
+			calltree_of(&calls, function_named("b"), CALLTREE_CALLERS, &b, &err), 0);
+		check_children(&calls, b, "a 12, main 3");
+		calltree_fini(&calls);
+	}
+	assert_true(steps > 5);
 }
 
 static void test_callees(void **state)
@@ -103,8 +131,7 @@ static void test_callees(void **state)
 	size_t a;
 
 	assert_int_equal(calltree_init(&calls, profile, &err), 0);
-	assert_int_equal(calltree_prepare(&calls, UINT64_MAX, &err), 1);
-	assert_int_equal(calltree_weigh(&calls, NULL, &err), 0);
+	assert_int_equal(calltree_prepare(&calls, NULL, UINT64_MAX, &err), 1);
 	assert_int_equal(calltree_of(&calls, function_named("a"), CALLTREE_CALLEES, &a, &err), 0);
 	/* The call of a within a counts once. */
 	assert_int_equal(calls.branches.items[a].counts[0].total, 17);
@@ -193,9 +220,8 @@ static void test_grid(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_callers),
-		cmocka_unit_test(test_callees),
-		cmocka_unit_test(test_zooms),
+		cmocka_unit_test(test_callers), cmocka_unit_test(test_bit_by_bit),
+		cmocka_unit_test(test_callees), cmocka_unit_test(test_zooms),
 		cmocka_unit_test(test_grid),
 	};
 

@@ -15,6 +15,24 @@
 #define LINE_MAX (1u << 20)
 #define DEPTH_MAX 4096
 
+struct folded_frame {
+	size_t end; /* of its text, in that of the stack */
+	uint32_t frame;
+};
+
+struct folded {
+	struct importer *importer;
+	uint32_t thread, event;
+	/* The stack that was read last. Neighbours in a file have most of their callers in common,
+	 * and what is the same need not be looked up again. */
+	struct strbuf text;
+	struct {
+		VEC_OF(struct folded_frame)
+	} frames; /* root first */
+	struct strbuf piece;
+	uint64_t bad, first_bad; /* lines that make no sense */
+};
+
 static uint32_t add_frame(struct importer *importer, char *text)
 {
 	size_t len = strlen(text);
@@ -38,30 +56,65 @@ static uint32_t add_frame(struct importer *importer, char *text)
 	return function == KEYED_NONE ? KEYED_NONE : import_frame(importer, function, line);
 }
 
-/* The stack's frames, leaf first; false when memory ran out. */
-static bool take_stack(struct importer *importer, char *stack)
+/* Forgets the frames of the stack before that are none of this one; where the others end. */
+static size_t keep_common(struct folded *folded, const char *stack)
 {
-	importer->stack.len = 0;
-	for (;;) {
-		char *semicolon = strrchr(stack, ';');
-		char *text = semicolon ? semicolon + 1 : stack;
+	size_t same = 0;
 
-		if (*text) {
-			uint32_t frame = add_frame(importer, text);
-			uint32_t *slot = vec_push(&importer->stack);
-
-			if (frame == KEYED_NONE || !slot)
-				return false;
-			*slot = frame;
-		}
-		if (!semicolon || importer->stack.len == DEPTH_MAX)
-			return true;
-		*semicolon = '\0';
-	}
+	while (same < folded->text.len && folded->text.buf[same] == stack[same])
+		same++;
+	while (folded->frames.len && folded->frames.items[folded->frames.len - 1].end >= same)
+		folded->frames.len--;
+	return folded->frames.len ? folded->frames.items[folded->frames.len - 1].end + 1 : 0;
 }
 
-static int take_line(struct importer *importer, char *line, uint32_t thread, uint32_t event,
-		     bool *understood, struct err *err)
+static bool add_piece(struct folded *folded, size_t start, size_t end)
+{
+	struct folded_frame *slot;
+	uint32_t frame;
+
+	strbuf_reset(&folded->piece);
+	strbuf_add(&folded->piece, folded->text.buf + start, end - start);
+	if (strbuf_failed(&folded->piece))
+		return false;
+	frame = add_frame(folded->importer, folded->piece.buf);
+	slot = vec_push(&folded->frames);
+	if (frame == KEYED_NONE || !slot)
+		return false;
+	*slot = (struct folded_frame){end, frame};
+	return true;
+}
+
+/* The stack's frames, leaf first; of very many those next to the leaf. False when memory ran out.
+ */
+static bool take_stack(struct folded *folded, const char *stack)
+{
+	struct importer *importer = folded->importer;
+	size_t at = keep_common(folded, stack);
+
+	strbuf_reset(&folded->text);
+	strbuf_str(&folded->text, stack);
+	if (strbuf_failed(&folded->text))
+		return false;
+	while (at < folded->text.len) {
+		size_t end = at + strcspn(folded->text.buf + at, ";");
+
+		if (end > at && !add_piece(folded, at, end))
+			return false;
+		at = end + 1;
+	}
+	importer->stack.len = 0;
+	for (size_t i = folded->frames.len; i-- > 0 && importer->stack.len < DEPTH_MAX;) {
+		uint32_t *slot = vec_push(&importer->stack);
+
+		if (!slot)
+			return false;
+		*slot = folded->frames.items[i].frame;
+	}
+	return true;
+}
+
+static int take_line(struct folded *folded, char *line, bool *understood, struct err *err)
 {
 	char *space = strrchr(line, ' '), *end;
 	double count = space ? strtod(space + 1, &end) : 0;
@@ -71,55 +124,62 @@ static int take_line(struct importer *importer, char *line, uint32_t thread, uin
 	if (!*understood)
 		return 0;
 	*space = '\0';
-	if (!take_stack(importer, line))
+	if (!take_stack(folded, line))
 		return err_nomem(err);
 	count = rint(count);
-	return count > 0 ? import_sample(importer, thread, event, 0, (uint64_t)count, 1, err) : 0;
+	return count > 0 ? import_sample(folded->importer, folded->thread, folded->event, 0,
+					 (uint64_t)count, 1, err)
+			 : 0;
+}
+
+/* Lines of at most LINE_MAX bytes, in a buffer that has room for one more, a newline and the end.
+ */
+static int read_lines(struct folded *folded, FILE *file, char *line, struct err *err)
+{
+	uint32_t work = progress_start("reading stacks", PROGRESS_COUNT, 0);
+	uint64_t number = 0;
+	int rc = 0;
+
+	while (!rc && fgets(line, LINE_MAX + 2, file)) {
+		size_t len = strlen(line);
+		/* Without its end a line is the last one, cut short, or has a zero byte. */
+		bool understood = len && line[len - 1] == '\n';
+
+		progress_at(work, ++number);
+		if (len > LINE_MAX && !understood) {
+			rc = err_set(err, ERR_CORRUPT, "%s has a line of more than 1 MB",
+				     folded->importer->path);
+			break;
+		}
+		while (len && strchr("\n\r ", line[len - 1]))
+			line[--len] = '\0';
+		if (understood && len && line[0] != '#')
+			rc = take_line(folded, line, &understood, err);
+		if (!understood && !folded->bad++)
+			folded->first_bad = number;
+	}
+	progress_end(work);
+	return rc ? rc : unpack_failed(file, folded->importer->path, err);
 }
 
 int import_folded(struct importer *importer, FILE *file, struct err *err)
 {
-	uint32_t event = import_event(importer, "samples");
-	uint32_t thread = profile_add_thread(importer->profile, 0, 0, "");
-	uint32_t work = progress_start("reading stacks", PROGRESS_COUNT, 0);
-	uint64_t number = 0, bad = 0, first_bad = 0;
-	struct strbuf line = {0};
-	int rc = 0, c;
+	struct folded folded = {
+		.importer = importer,
+		.event = import_event(importer, "samples"),
+		.thread = profile_add_thread(importer->profile, 0, 0, ""),
+		.first_bad = 1,
+	};
+	char *line = malloc(LINE_MAX + 2);
+	int rc = line ? read_lines(&folded, file, line, err) : err_nomem(err);
 
-	while (!rc && (c = getc(file)) != EOF) {
-		bool understood = true;
-
-		if (c != '\n' && line.len < LINE_MAX) {
-			strbuf_char(&line, (char)c);
-			continue;
-		}
-		if (c != '\n') {
-			rc = err_set(err, ERR_CORRUPT, "%s has a line of more than 1 MB",
-				     importer->path);
-			break;
-		}
-		progress_at(work, ++number);
-		while (line.len &&
-		       (line.buf[line.len - 1] == '\r' || line.buf[line.len - 1] == ' '))
-			line.buf[--line.len] = '\0';
-		if (strbuf_failed(&line))
-			rc = err_nomem(err);
-		else if (line.len && line.buf[0] != '#')
-			rc = take_line(importer, line.buf, thread, event, &understood, err);
-		if (!understood && !bad++)
-			first_bad = number;
-		strbuf_reset(&line);
-	}
-	progress_end(work);
-	if (!rc)
-		rc = unpack_failed(file, importer->path, err);
-	/* A last line without its end is cut short like any other that makes no sense. */
-	bad += line.len != 0;
-	first_bad = first_bad ? first_bad : number + 1;
-	strbuf_fini(&line);
-	importer->profile->summary.malformed += bad;
+	free(line);
+	strbuf_fini(&folded.text);
+	strbuf_fini(&folded.piece);
+	vec_fini(&folded.frames);
+	importer->profile->summary.malformed += folded.bad;
 	if (!rc && !importer->profile->summary.samples)
 		rc = err_set(err, ERR_CORRUPT, "%s has no stacks: line %llu is not \"a;b;c COUNT\"",
-			     importer->path, (unsigned long long)first_bad);
+			     importer->path, (unsigned long long)folded.first_bad);
 	return rc;
 }

@@ -11,6 +11,7 @@ import subprocess
 import tempfile
 
 import replicate
+import slices
 
 SYSTEM_PYTHON = "/usr/bin/python3"
 # What a program, a thread or a child of vfork() begins with, as perf prints it.
@@ -22,7 +23,7 @@ DUMP_BYTES = 8192
 
 def parts(bench):
     """By name; `bench` is the module that has output(), say() and the rest."""
-    numeric = str(bench.TOP / "tests/workloads/numeric.py")
+    numeric = str(bench.WORKLOADS / "numeric.py")
     say, output = bench.say, bench.output
 
     def program(amount):
@@ -123,40 +124,37 @@ def parts(bench):
         say("  less memory", f"{smaller:.1f} times", "at least 5 times", smaller >= 5)
 
     def native_size(options):
-        """Two recordings' lengths tell what a sample adds."""
+        """Two recordings' lengths tell what a sample adds. What is in a file once differs by some kilobytes from
+        one to the next, so there must be samples enough in between."""
+        rate = 4999 if options.short else 999
         with tempfile.TemporaryDirectory() as folder:
             path = f"{folder}/data"
             for name, command in (
-                ("perf dwarf -z", perf_dwarf(path, 999, "-z")),
-                ("pyperf", bench.pyperf_record(path, 999)),
+                ("perf dwarf -z", perf_dwarf(path, rate, "-z")),
+                ("pyperf", bench.pyperf_record(path, rate)),
             ):
                 points = []
-                for seconds in ("1", "3") if options.short else ("5", "20"):
+                for seconds in ("1", "4") if options.short else ("5", "20"):
                     output([*command, *program(seconds)])
                     points.append((bench.samples_of(path)["total"], os.path.getsize(path)))
                 (few, small), (many, large) = points
+                if many < 2 * few or large <= small:
+                    say(f"{name}, whole stacks: too few samples to tell their size", f"{few:,}, {many:,}")
+                    continue
                 each = (large - small) / (many - few)
                 ours = name == "pyperf"
                 say(f"{name}, whole stacks: bytes for each sample", f"{each:.1f}", "at most 64" if ours else "",
                     each <= 64 if ours else None)
 
     def native_slowdown(options):
-        """Seconds that a fixed amount of work takes alone and recorded at the default rate."""
+        """What whole stacks at the default rate add to a program's time, and what of that the bare interrupts do."""
         with tempfile.TemporaryDirectory() as folder:
-            path = f"{folder}/data"
-            ways = {"alone": [], "perf dwarf": perf_dwarf(path, 999), "pyperf": bench.pyperf_record(path, 999)}
-            seconds = {way: [] for way in ways}
-            for _ in range(options.rounds):
-                for way, before in ways.items():
-                    seconds[way].append(float(output([*before, *program("100x" if options.short else "6000x")])))
-        median = {way: statistics.median(values) for way, values in seconds.items()}
-        noise = statistics.median(abs(s - median["alone"]) for s in seconds["alone"]) / median["alone"]
-        theirs, ours = (median[way] / median["alone"] - 1 for way in ("perf dwarf", "pyperf"))
-        say("numeric.py alone", f"{median['alone']:.3f} s")
-        say("  its own spread (median deviation)", f"{noise:.2%}")
-        say("  added by perf dwarf at 999 Hz", f"{theirs:.2%}")
-        say("  added by pyperf with Python lines at 999 Hz", f"{ours:.2%}", "at most 3%, and perf's, +- spread",
-            ours <= min(0.03, theirs) + noise)
+            compared = slices.Comparison(SYSTEM_PYTHON, "from numeric import work", bench.WORKLOADS, {
+                "perf without stacks": bench.perf_record(f"{folder}/bare", 999)[:-1],
+                "perf dwarf": perf_dwarf(f"{folder}/perf", 999)[:-1],
+                "pyperf": bench.pyperf_record(f"{folder}/pyperf", 999)[:-1],
+            }, rounds=1 if options.short else 4 * options.rounds)
+        slices.tell(say, compared, {"pyperf": "perf dwarf"}, limit=0.03)
 
     def native_lost(options):
         """Every CPU busy, the default ring, the default chains."""

@@ -28,12 +28,17 @@ def work():
     re.sub(r"\w", lambda match: "x", "ab " * 50)
 
 
-if sys.argv[1].endswith("x"):
-    begin = time.perf_counter()
-    for _ in range(int(sys.argv[1][:-1])):
-        work()
-    print(time.perf_counter() - begin)
-else:
-    end = time.process_time() + float(sys.argv[1])
-    while time.process_time() < end:
-        work()
+def main(amount):
+    if amount.endswith("x"):
+        begin = time.perf_counter()
+        for _ in range(int(amount[:-1])):
+            work()
+        print(time.perf_counter() - begin)
+    else:
+        end = time.process_time() + float(amount)
+        while time.process_time() < end:
+            work()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

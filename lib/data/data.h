@@ -97,8 +97,18 @@ const struct data_info *data_info(const struct data_file *file);
  * after data_next() returned 0. */
 struct bytes data_section(const struct data_file *file, enum data_section section);
 bool data_is_pipe(const struct data_file *file);
-/* A hardware trace (Intel PT, Arm SPE) that lies in the file and is skipped: which one, and how
- * much of it was met so far; NULL, 0 without one. */
+
+/*
+ * A hardware trace (Intel PT, Arm SPE): AUXTRACE_INFO says which one, and behind each AUXTRACE
+ * record lie bytes of it, which its header does not count. Until the next data_next() they can be
+ * had: data_payload() shows what comes next, at most `want` of them and less only where the payload
+ * ends; data_payload_take() goes on behind what was used. They are valid as records are. What is
+ * not taken is skipped.
+ */
+#define DATA_PAYLOAD_MAX (64u << 10) /* of `want` */
+int data_payload(struct data_file *file, size_t want, struct bytes *shown, struct err *err);
+void data_payload_take(struct data_file *file, size_t len);
+/* The trace of which bytes were skipped, and how many so far; NULL, 0 where none were. */
 const char *data_trace(const struct data_file *file, uint64_t *bytes);
 uint64_t data_size(const struct data_file *file); /* bytes on disk; 0 for a stream */
 /* NULL for a sound file, else one sentence: what is lost and from where on. */

@@ -58,8 +58,9 @@ struct data_file {
 	struct strbuf piped[FORMAT_FEATURES - FEATURE_PRIVATE];
 
 	char *loss;
-	uint32_t trace_kind; /* enum auxtrace_type of linux tools/perf */
-	uint64_t trace_bytes;
+	uint32_t trace_kind;  /* enum auxtrace_type of linux tools/perf */
+	uint64_t trace_bytes; /* that were skipped */
+	uint64_t payload; /* bytes behind the last AUXTRACE that were neither taken nor skipped */
 };
 
 /* Notes what is lost; the first reason stays. Returns 0, or ERR_NOMEM. */

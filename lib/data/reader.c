@@ -243,30 +243,65 @@ const char *data_trace(const struct data_file *file, uint64_t *bytes)
 	return file->trace_kind && file->trace_kind < known ? names[file->trace_kind] : "hardware";
 }
 
-/* Payloads that lie behind their record and are not counted in its size. */
-static int skip_payload(struct data_file *file, const unsigned char *data,
-			const struct perf_event_header *header, struct err *err)
+/* Payloads lie behind their record and are not counted in its size. */
+static uint64_t payload_of(const struct data_file *file, const unsigned char *data,
+			   const struct perf_event_header *header)
 {
 	struct bytes in = bytes_of(data + sizeof(*header), header->size - sizeof(*header));
-	uint64_t len, skipped;
-	int rc;
 
 	in.swap = file->swap;
-	if (header->type == RECORD_AUXTRACE)
-		file->trace_bytes += len = bytes_u64(&in);
-	else
-		len = ((uint64_t)bytes_u32(&in) + 7) & ~7ull;
-	rc = source_skip(&file->source, len, &skipped, err);
-	if (rc < 0)
+	return header->type == RECORD_AUXTRACE ? bytes_u64(&in)
+					       : ((uint64_t)bytes_u32(&in) + 7) & ~7ull;
+}
+
+static int skip_payload(struct data_file *file, uint32_t type, uint64_t len, struct err *err)
+{
+	uint64_t skipped = 0;
+	int rc = source_skip(&file->source, len, &skipped, err);
+
+	if (type == RECORD_AUXTRACE)
+		file->trace_bytes += skipped;
+	if (rc < 0 || skipped == len)
 		return rc;
-	if (skipped < len) {
-		file->ended = true;
-		return file_lose(file, err,
-				 "the recording ends within the payload of a record of type %u at "
-				 "byte %" PRIu64,
-				 header->type, file->source.at);
-	}
-	return 0;
+	file->ended = true;
+	return file_lose(file, err,
+			 "the recording ends within the payload of a record of type %u at "
+			 "byte %" PRIu64,
+			 type, file->source.at);
+}
+
+/* What nobody took of the last AUXTRACE. */
+static int skip_trace(struct data_file *file, struct err *err)
+{
+	uint64_t len = file->payload;
+
+	file->payload = 0;
+	return len ? skip_payload(file, RECORD_AUXTRACE, len, err) : 0;
+}
+
+int data_payload(struct data_file *file, size_t want, struct bytes *shown, struct err *err)
+{
+	const unsigned char *data;
+	size_t have;
+	int rc;
+
+	want = want < DATA_PAYLOAD_MAX ? want : DATA_PAYLOAD_MAX;
+	want = want < file->payload ? want : (size_t)file->payload;
+	*shown = bytes_of(NULL, 0);
+	if (!want)
+		return 0;
+	rc = source_peek(&file->source, want, file->position, &data, &have, err);
+	if (rc >= 0)
+		*shown = bytes_of(data, have);
+	return rc;
+}
+
+void data_payload_take(struct data_file *file, size_t len)
+{
+	source_take(&file->source, len);
+	file->payload -= len;
+	file->position += len;
+	source_mark(&file->source, file->position);
 }
 
 static int next_raw(struct data_file *file, struct data_record *record, struct err *err)
@@ -275,6 +310,9 @@ static int next_raw(struct data_file *file, struct data_record *record, struct e
 	const unsigned char *data;
 	int rc;
 
+	rc = skip_trace(file, err);
+	if (rc < 0 || file->ended)
+		return rc;
 	source_mark(&file->source, file->position);
 	rc = peek_record(file, &data, &header, err);
 	if (rc <= 0)
@@ -287,8 +325,10 @@ static int next_raw(struct data_file *file, struct data_record *record, struct e
 	source_take(&file->source, header.size);
 	if (header.type == RECORD_AUXTRACE_INFO)
 		note_trace(file, data, &header);
-	if (header.type == RECORD_AUXTRACE || header.type == RECORD_HEADER_TRACING_DATA) {
-		rc = skip_payload(file, data, &header, err);
+	if (header.type == RECORD_AUXTRACE)
+		file->payload = payload_of(file, data, &header);
+	if (header.type == RECORD_HEADER_TRACING_DATA) {
+		rc = skip_payload(file, header.type, payload_of(file, data, &header), err);
 		if (rc < 0)
 			return rc;
 	}

@@ -282,7 +282,7 @@ static const char *const layouts[] = {
 	[RECORD_AUXTRACE_INFO] = "44q",
 	[RECORD_AUXTRACE] = "8884444",
 	[RECORD_STAT_ROUND] = "q",
-	[RECORD_TIME_CONV] = "q",
+	[RECORD_TIME_CONV] = "88888x", /* two bytes, and nothing */
 };
 
 void swap_record(const struct data_file *file, struct perf_event_header *header)

@@ -91,6 +91,20 @@ static void touch_facts(const struct data_file *file)
 		touch(data_event(file, i)->name, strlen(data_event(file, i)->name));
 }
 
+/* Half of what is shown at a time, and not all of it. */
+static void take_trace(struct data_file *file)
+{
+	for (int i = 0; i < 64; i++) {
+		struct bytes shown;
+		struct err err;
+
+		if (data_payload(file, 4096, &shown, &err) < 0)
+			break;
+		touch(shown.at, bytes_left(&shown));
+		data_payload_take(file, bytes_left(&shown) / 2);
+	}
+}
+
 static void read_all(const char *path)
 {
 	struct order *order = order_new(delivered, NULL);
@@ -105,6 +119,8 @@ static void read_all(const char *path)
 			uint64_t time = decode(file, record.header);
 
 			bytes += record.header->size;
+			if (record.header->type == 71)
+				take_trace(file);
 			if (order_add(order, record.header, time, record.position, &err) < 0)
 				break;
 			if (record.header->type == 68)

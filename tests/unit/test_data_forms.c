@@ -544,10 +544,34 @@ static void test_bomb(void **state)
 	free(same);
 }
 
-/* Two buffers of Arm SPE, as perf lays them between the records: skipped, and counted. */
+/* What lies behind an AUXTRACE record, a piece at a time; how much there was. */
+static uint64_t take_payload(struct data_file *file, uint64_t of)
+{
+	uint64_t total = 0, word;
+	struct bytes shown;
+
+	for (;;) {
+		assert_int_equal(data_payload(file, 1000, &shown, NULL), 0);
+		if (!bytes_left(&shown))
+			return total;
+		assert_int_equal(bytes_left(&shown), total < 4000 ? 1000 : 96);
+		memcpy(&word, shown.at, sizeof(word));
+		assert_int_equal(word, of);
+		/* What is not taken is shown again. */
+		data_payload_take(file, 96);
+		assert_int_equal(data_payload(file, 8, &shown, NULL), 0);
+		assert_int_equal(bytes_left(&shown), total < 4000 ? 8 : 0);
+		data_payload_take(file, total < 4000 ? 904 : 0);
+		total += total < 4000 ? 1000 : 96;
+	}
+}
+
+/* Two buffers of Arm SPE, as perf lays them between the records: taken, or skipped and counted. */
 static void test_trace(void **state)
 {
-	for (int swap = 0; swap < 2; swap++) {
+	for (int variant = 0; variant < 4; variant++) {
+		const uint64_t word = UINT64_C(0x1000000000001); /* no record header */
+		bool swap = variant & 1, taken = variant & 2;
 		struct form form = {.pipe = true, .swap = swap, .attr_size = 120};
 		struct out out = {.sb = build(&form, 0), .swap = swap};
 		struct data_record record;
@@ -567,17 +591,23 @@ static void test_trace(void **state)
 			put32s(&out, 0, 11);
 			put32s(&out, 2, 0);
 			finish(&out);
-			for (int word = 0; word < 512; word++)
-				put(&out, UINT64_C(0x1000000000001), 8); /* no record header */
+			for (int k = 0; k < 512; k++)
+				put(&out, word, 8);
 		}
 		put_simple(&out, 5);
 		assert_int_equal(open_bytes(&out.sb, &file), 0);
 		while ((rc = data_next(file, &record, &err)) > 0)
-			;
+			if (taken && record.header->type == 71)
+				assert_int_equal(
+					take_payload(file, swap ? __builtin_bswap64(word) : word),
+					4096);
 		assert_int_equal(rc, 0);
 		assert_null(data_loss(file));
-		assert_string_equal(data_trace(file, &bytes), "Arm SPE");
-		assert_int_equal(bytes, 8192);
+		if (taken)
+			assert_null(data_trace(file, &bytes));
+		else
+			assert_string_equal(data_trace(file, &bytes), "Arm SPE");
+		assert_int_equal(bytes, taken ? 0 : 8192);
 		data_close(file);
 		strbuf_fini(&out.sb);
 	}

@@ -347,26 +347,36 @@ static int unknown_pmu(const struct event_system *sys, const char *pmu, struct e
 	return ret;
 }
 
-/* These write a stream of their own into a buffer apart, which takes a decoder, and no samples. */
-static bool is_tracer(const char *pmu)
-{
-	static const char *const prefixes[] = {"intel_pt", "intel_bts", "arm_spe", "cs_etm",
-					       "hisi_ptt"};
+/* These write a stream of their own into a buffer apart, and no samples. */
+static const struct tracer {
+	const char *prefix;
+	bool is_read; /* from perf's recordings (ring/spe.h) */
+} tracers[] = {
+	{"arm_spe", true}, {"intel_pt", false}, {"intel_bts", false},
+	{"cs_etm", false}, {"hisi_ptt", false},
+};
 
-	for (size_t i = 0; i < sizeof(prefixes) / sizeof(prefixes[0]); i++)
-		if (strncmp(pmu, prefixes[i], strlen(prefixes[i])) == 0)
-			return true;
-	return false;
+static const struct tracer *find_tracer(const char *pmu)
+{
+	for (size_t i = 0; i < sizeof(tracers) / sizeof(tracers[0]); i++)
+		if (strncmp(pmu, tracers[i].prefix, strlen(tracers[i].prefix)) == 0)
+			return &tracers[i];
+	return NULL;
 }
 
-static int refuse_tracer(const char *pmu, struct err *err)
+static int refuse_tracer(const char *pmu, const struct tracer *tracer, struct err *err)
 {
 	err_set(err, ERR_UNSUPPORTED,
 		"%s traces into a buffer of its own, which pyperf does not record", pmu);
-	err_hint(err,
-		 "perf record -e %s// -- COMMAND, then `perf inject --itrace -i perf.data -o OUT` "
-		 "makes samples of the trace, which pyperf reads",
-		 pmu);
+	if (tracer->is_read)
+		err_hint(err,
+			 "record with perf record -e %s// -- COMMAND: pyperf reads its recordings",
+			 pmu);
+	else
+		err_hint(err,
+			 "perf record -e %s// -- COMMAND, then `perf inject --itrace -i perf.data "
+			 "-o OUT` makes samples of the trace, which pyperf reads",
+			 pmu);
 	return ERR_UNSUPPORTED;
 }
 
@@ -374,13 +384,15 @@ int event_sysfs_parse(const struct event_system *sys, const char *pmu, const cha
 		      struct perf_event_attr *attr, char **renamed, struct err *err)
 {
 	struct pmu on = {.sys = sys, .name = pmu, .given = terms, .renamed = renamed};
+	const struct tracer *tracer;
 	int ret;
 
 	*renamed = NULL;
 	if (!event_sysfs_type(sys, pmu, &on.type))
 		return unknown_pmu(sys, pmu, err);
-	if (is_tracer(pmu))
-		return refuse_tracer(pmu, err);
+	tracer = find_tracer(pmu);
+	if (tracer)
+		return refuse_tracer(pmu, tracer, err);
 	attr->type = on.type;
 	ret = apply_terms(&on, terms, 0, attr, err);
 	if (ret < 0) {

@@ -8,6 +8,7 @@
 #include "perfmap/source.h"
 #include "process/process.h"
 #include "profile/apply.h"
+#include "profile/auxtrace.h"
 #include "profile/hybrid.h"
 #include "profile/objects.h"
 #include "profile/pair.h"
@@ -31,6 +32,9 @@
  */
 #define FINISHED_ROUND 68u /* PERF_RECORD_FINISHED_ROUND of linux tools/perf */
 #define ID_INDEX 69u	   /* PERF_RECORD_ID_INDEX, likewise */
+#define AUXTRACE_INFO 70u
+#define AUXTRACE 71u
+#define TIME_CONV 79u
 #define DISCARD_BYTES (1u << 20)
 
 /* A record that waits for its turn; its number in the queue is its position for the order. */
@@ -48,6 +52,7 @@ struct loader {
 	struct order *order;
 	struct applier applier;
 	struct pairing pairing;
+	struct auxtrace trace;
 
 	struct queued *queue; /* ring of queue_cap, a power of two */
 	uint64_t queue_start, queue_end, queue_cap;
@@ -254,10 +259,48 @@ static int take_id_index(struct loader *l, const struct perf_event_header *recor
 	return 0;
 }
 
+/* Attribution follows who runs where, which nobody else looks at. */
+static int take_switch(struct loader *l, const struct perf_event_header *record, uint64_t position,
+		       struct err *err)
+{
+	return l->trace.decodes ? take_sideband(l, record, position, err) : 0;
+}
+
+static int take_trace_facts(struct loader *l, const struct perf_event_header *record,
+			    uint64_t position, struct err *err)
+{
+	int rc = auxtrace_note(&l->trace, record, err);
+
+	if (rc >= 0 && l->trace.decodes)
+		auxtrace_attr(&l->profile->events.items[l->trace.event].attr);
+	return rc;
+}
+
+static int take_traced(const struct perf_event_header *record, uint64_t time, void *ctx,
+		       struct err *err)
+{
+	struct loader *l = ctx;
+	struct queued queued = {.position = UINT64_MAX, .event = l->trace.event};
+	struct record_sample sample;
+
+	if (!is_wanted(l, time))
+		return 0;
+	if (!record_decode_sample(record, &l->profile->events.items[queued.event].attr, &sample))
+		return 0;
+	queued.hash = applier_hash(&l->applier, &sample, record->misc, NULL);
+	return enqueue(l, record, time, &queued, err);
+}
+
+static int take_trace(struct loader *l, const struct perf_event_header *record, uint64_t position,
+		      struct err *err)
+{
+	return auxtrace_read(&l->trace, l->file, record, take_traced, l, err);
+}
+
 static int take_round(struct loader *l, const struct perf_event_header *record, uint64_t position,
 		      struct err *err)
 {
-	int rc = order_round(l->order, err);
+	int rc = auxtrace_unordered(&l->trace) ? 0 : order_round(l->order, err);
 
 	discard(l, position);
 	return rc;
@@ -276,8 +319,14 @@ static int (*const takers[])(struct loader *l, const struct perf_event_header *r
 	[PERF_RECORD_LOST] = take_lost,
 	[PERF_RECORD_LOST_SAMPLES] = take_lost,
 	[PERF_RECORD_SAMPLE] = take_sample,
+	[PERF_RECORD_AUX] = take_trace_facts,
+	[PERF_RECORD_SWITCH] = take_switch,
+	[PERF_RECORD_SWITCH_CPU_WIDE] = take_switch,
 	[FINISHED_ROUND] = take_round,
 	[ID_INDEX] = take_id_index,
+	[AUXTRACE_INFO] = take_trace_facts,
+	[AUXTRACE] = take_trace,
+	[TIME_CONV] = take_trace_facts,
 };
 
 static int deliver(const struct perf_event_header *record, uint64_t time, uint64_t position,
@@ -285,16 +334,24 @@ static int deliver(const struct perf_event_header *record, uint64_t time, uint64
 {
 	struct loader *l = ctx;
 	const struct queued *queued = &l->queue[position & (l->queue_cap - 1)];
+	struct auxtrace_sample traced;
 	struct record_id origin;
+	int rc;
 
 	l->applier.time = time;
+	if (record->type == PERF_RECORD_SAMPLE && l->trace.decodes &&
+	    queued->event == l->trace.event) {
+		auxtrace_attribute(&l->trace, record, &traced);
+		record = &traced.header;
+	}
 	if (record->type == PERF_RECORD_SAMPLE)
 		return applier_sample(&l->applier,
 				      &(struct applier_sample){record, queued->event,
 							       queued->frames, queued->hash},
 				      err);
 	origin = origin_of(l, record);
-	return applier_record(&l->applier, record, &origin, err);
+	rc = auxtrace_follow(&l->trace, record, &origin, err);
+	return rc < 0 ? rc : applier_record(&l->applier, record, &origin, err);
 }
 
 static int read_build_ids(struct loader *l, struct err *err)
@@ -484,6 +541,7 @@ static void loader_fini(struct loader *l)
 	order_free(l->order);
 	applier_fini(&l->applier);
 	pairing_fini(&l->pairing);
+	auxtrace_fini(&l->trace);
 	free(l->queue);
 	vec_fini(&l->is_frames);
 	vec_fini(&l->homes);
@@ -514,6 +572,11 @@ static int load(struct loader *l, struct err *err)
 	summary->malformed += l->applier.malformed;
 	summary->jit_skipped = l->profile->jit.skipped;
 	summary->late = order_late(l->order);
+	auxtrace_finish(&l->trace);
+	summary->trace_broken = l->trace.broken;
+	summary->trace_truncated = l->trace.truncated;
+	summary->trace_gaps = l->trace.gaps;
+	summary->trace_collisions = l->trace.collisions;
 	summary->trace = data_trace(l->file, &summary->trace_bytes);
 	if (data_loss(l->file)) {
 		summary->loss = profile_keep(l->profile, data_loss(l->file));
@@ -541,6 +604,7 @@ int profile_load(struct profile **profile, struct data_file *file,
 	l.profile = profile_new();
 	if (!l.profile)
 		return err_nomem(err);
+	auxtrace_init(&l.trace, file);
 	rc = load(&l, err);
 	loader_fini(&l);
 	if (rc < 0) {

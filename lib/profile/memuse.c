@@ -44,6 +44,14 @@ static const struct {
 	{PERF_MEM_LVL_IO | PERF_MEM_LVL_UNC, MEMUSE_OTHER},
 };
 
+/* What had the data that this level had not: only the last one tells. */
+static enum memuse_level behind(enum memuse_level level)
+{
+	if (level == MEMUSE_L3)
+		return MEMUSE_RAM;
+	return level == MEMUSE_L1 || level == MEMUSE_L2 ? MEMUSE_UNKNOWN : level;
+}
+
 enum memuse_level memuse_level_of(uint64_t data_src)
 {
 	union perf_mem_data_src src = {.val = data_src};
@@ -56,9 +64,8 @@ enum memuse_level memuse_level_of(uint64_t data_src)
 		return level;
 	for (size_t i = 0; i < sizeof(by_bit) / sizeof(by_bit[0]); i++)
 		if (src.mem_lvl & by_bit[i].bits)
-			return src.mem_lvl & PERF_MEM_LVL_MISS && by_bit[i].level == MEMUSE_L3
-				       ? MEMUSE_RAM
-				       : by_bit[i].level;
+			return src.mem_lvl & PERF_MEM_LVL_MISS ? behind(by_bit[i].level)
+							       : by_bit[i].level;
 	return MEMUSE_UNKNOWN;
 }
 

@@ -138,7 +138,12 @@ struct profile_summary {
 	uint64_t replaced_objects;	/* files that are another build here than was recorded */
 	uint64_t first_time, last_time; /* ns */
 	const char *loss;		/* what a broken file lost; NULL */
-	const char *trace;		/* kind of a hardware trace that is not read; NULL */
+	/* Of a hardware trace: records that are cut or make no sense, and pieces that lack some. */
+	uint64_t trace_broken;
+	uint64_t trace_truncated;  /* the buffer was full */
+	uint64_t trace_gaps;	   /* or had gaps */
+	uint64_t trace_collisions; /* a sample was due while the one before was not over */
+	const char *trace;	   /* kind of one that is not read; NULL */
 	uint64_t trace_bytes;
 	const char *command;	    /* the profiled command; NULL where not known */
 	const char *python_version; /* "CPython 3.12.1", several joined by ", "; NULL */

@@ -344,7 +344,7 @@ static void test_errors(void **state)
 		{"L1-dcache-loads-loads", ERR_USAGE, "no event", "L1-dcache-loads"},
 		{"cpu/cycles", ERR_USAGE, "'/'", "pmu/terms/"},
 		{"cpux/cycles/", ERR_USAGE, "'cpux'", "cpu_atom"},
-		{"arm_spe_0/load_filter=1/", ERR_UNSUPPORTED, "arm_spe_0 traces", "perf inject"},
+		{"arm_spe_0/load_filter=1/", ERR_UNSUPPORTED, "arm_spe_0 traces", "pyperf reads"},
 		{"untyped/cycles/", ERR_USAGE, "'untyped'", ""},
 		{"../cycles/", ERR_USAGE, "'..'", ""},
 		{"/cycles/", ERR_USAGE, "''", ""},

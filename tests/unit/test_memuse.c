@@ -33,6 +33,8 @@ static void levels(void **state)
 		{source(0, PERF_MEM_LVLNUM_L2, false, 0), MEMUSE_L2},
 		{source(hit | PERF_MEM_LVL_L3, PERF_MEM_LVLNUM_L3, false, 0), MEMUSE_L3},
 		{source(miss | PERF_MEM_LVL_L3, 0, false, 0), MEMUSE_RAM},
+		{source(miss | PERF_MEM_LVL_L1, 0, false, 0), MEMUSE_UNKNOWN},
+		{source(miss | PERF_MEM_LVL_L2, 0, false, 0), MEMUSE_UNKNOWN},
 		{source(hit | PERF_MEM_LVL_LOC_RAM, 0, false, 0), MEMUSE_RAM},
 		{source(0, PERF_MEM_LVLNUM_RAM, false, 0), MEMUSE_RAM},
 		{source(0, PERF_MEM_LVLNUM_RAM, true, 0), MEMUSE_REMOTE},

@@ -8,6 +8,10 @@
 
 #define GROUP_MAX 64
 
+/* CPU time that an exec may take: its task runs, and the events that it turns on do not yet. Events
+ * that share a counter take turns of 4 ms (perf_event_mux_interval_ms). */
+#define EXEC_NS 2000000u
+
 /* What read(2) gives of a group, and of an event alone, by attrs.c. */
 struct group_read {
 	uint64_t count, enabled_ns, running_ns;
@@ -77,12 +81,12 @@ bool channels_counts(const struct channels *channels, struct recorder_count *cou
 		for (size_t i = 0; i < channels->sampled; i++) {
 			uint64_t had = time_of_event(channels, times, i);
 
-			/* Before a command's exec its task ran, and the event was not yet on. */
 			if (had > counts[i].enabled_ns)
 				had = counts[i].enabled_ns;
-			/* A moment passes between the two. */
-			counts[i].enabled_ns = had > counts[i].running_ns ? had
-									  : counts[i].running_ns;
+			/* Also, a moment passes between reading the two. */
+			if (had < counts[i].running_ns + EXEC_NS)
+				had = counts[i].running_ns;
+			counts[i].enabled_ns = had;
 		}
 	}
 	free(times);

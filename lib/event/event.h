@@ -23,14 +23,16 @@
 
 struct event_spec {
 	char *name; /* as the user wrote it, modifiers included: what reports show */
-	struct perf_event_attr attr; /* type, config*, exclude_*, precise_ip; no sampling fields */
-	int group;		     /* number of its {group}; -1 alone */
-	bool leader;		     /* first of its group, or alone */
-	bool fallback;		     /* stands in for an event that this machine does not have */
-	bool counted;		     /* not sampled: the samples of its group's leader read it */
-	bool weak;		     /* of its group: it is taken out of it where it does not fit */
-	bool along;		     /* nobody asked for it: it is left out quietly */
-	char *cpus;		     /* "0-15": those that count it, on a hybrid CPU; NULL: all */
+	/* type, config*, exclude_*, precise_ip; sample_period, or freq and sample_freq, where the
+	 * event says these itself */
+	struct perf_event_attr attr;
+	int group;     /* number of its {group}; -1 alone */
+	bool leader;   /* first of its group, or alone */
+	bool fallback; /* stands in for an event that this machine does not have */
+	bool counted;  /* not sampled: the samples of its group's leader read it */
+	bool weak;     /* of its group: it is taken out of it where it does not fit */
+	bool along;    /* nobody asked for it: it is left out quietly */
+	char *cpus;    /* "0-15": those that count it, on a hybrid CPU; NULL: all */
 };
 
 struct event_list {
@@ -41,11 +43,12 @@ void event_list_fini(struct event_list *list);
 
 /*
  * Parses one -e argument and appends: "cycles,cache-misses", "{a,b}:u", "sched:sched_switch",
- * "r1a8", "cpu/event=0x3c,umask=0/", "skl::INST_RETIRED:u". A name with slashes is sysfs's, one
- * with "::" libpfm4's; others are looked for among the generic names, the events that sysfs lists,
- * raw codes, tracepoints and libpfm4's, in this order. An unknown name is ERR_USAGE and the hint
- * suggests the nearest ones. On a hybrid CPU what names no PMU is there once for each:
- * "cpu_core/cycles/" and "cpu_atom/cycles/". On failure the list is as it was.
+ * "r1a8", "cpu/event=0x3c,umask=0/", "skl::INST_RETIRED:u". A name with slashes is sysfs's, or a
+ * generic one with terms, "cycles/period=100000/"; one with "::" libpfm4's; others are looked for
+ * among the generic names, the events that sysfs lists, raw codes, tracepoints and libpfm4's, in
+ * this order. An unknown name is ERR_USAGE and the hint suggests the nearest ones. On a hybrid CPU
+ * what names no PMU is there once for each: "cpu_core/cycles/" and "cpu_atom/cycles/". On failure
+ * the list is as it was.
  */
 int event_parse(struct event_list *list, const char *text, struct err *err);
 

@@ -82,6 +82,19 @@ bool event_name_of(uint32_t type, uint64_t config, char *buf, size_t size);
 void event_name_each(event_name_visit *visit, void *ctx);
 
 /*
+ * terms.c: a term that any event takes, "period=1000" parted into `term` and `text` (NULL without
+ * '='). 1: taken, 0: it is none of them, or a failure. *renamed is NULL or malloced, and replaced
+ * by a name= term. event_terms_generic() takes all those of an event that is on no PMU,
+ * "cycles/TERMS/", and writes to them.
+ */
+int event_term(const char *term, const char *text, struct perf_event_attr *attr, char **renamed,
+	       struct err *err);
+int event_terms_generic(const char *name, char *terms, struct perf_event_attr *attr, char **renamed,
+			struct err *err);
+/* Decimal, or hexadecimal behind 0x; the whole text. */
+bool event_number(const char *text, uint64_t *value);
+
+/*
  * sysfs.c: "pmu/terms/". *renamed is the value of a name= term, malloced, or NULL.
  * event_sysfs_alias() takes the name of an event that any PMU lists in its events folder.
  */

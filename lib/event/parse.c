@@ -141,31 +141,6 @@ static bool parse_raw(const char *name, struct perf_event_attr *attr)
 	return true;
 }
 
-static int resolve_pmu(const struct parser *p, char *text, struct event_spec *spec)
-{
-	char *terms = strchr(text, '/'), *end = strrchr(text, '/'), *renamed;
-	char *modifiers = end + 1, *whole = spec->name;
-	int ret;
-
-	if (terms == end) {
-		err_set(p->err, ERR_USAGE, "'%s': the second '/' is missing", whole);
-		err_hint(p->err, "a PMU's event is written pmu/terms/, as in cpu/event=0x3c/");
-		return ERR_USAGE;
-	}
-	*terms++ = *end = '\0';
-	ret = event_sysfs_parse(p->sys, text, terms, &spec->attr, &renamed, p->err);
-	if (ret < 0)
-		return ret;
-	modifiers += *modifiers == ':';
-	if (*modifiers)
-		ret = apply_modifiers(&spec->attr, whole, modifiers, p->err);
-	if (!renamed)
-		return ret;
-	free(spec->name);
-	spec->name = renamed;
-	return ret;
-}
-
 static int unknown_event(const struct parser *p, const char *text)
 {
 	err_set(p->err, ERR_USAGE, "there is no event '%s'", text);
@@ -223,15 +198,13 @@ static int resolve_tracepoint(const struct parser *p, const char *whole, char *s
 	return unknown_event(p, system);
 }
 
-/* `text` may be written to; spec->name has it whole. */
-static int resolve(const struct parser *p, char *text, struct event_spec *spec)
+/* Without slashes. `text` may be written to; spec->name has it whole. */
+static int resolve_name(const struct parser *p, char *text, struct event_spec *spec)
 {
 	const char *whole = spec->name;
 	char *modifiers;
 	int ret;
 
-	if (strchr(text, '/'))
-		return resolve_pmu(p, text, spec);
 	if (strstr(text, "::")) {
 		ret = resolve_pfm(p, text, spec);
 		return ret == ERR_NOT_FOUND ? unknown_event(p, text) : ret;
@@ -246,6 +219,58 @@ static int resolve(const struct parser *p, char *text, struct event_spec *spec)
 		return resolve_tracepoint(p, whole, text, modifiers, spec);
 	ret = resolve_pfm(p, text, spec);
 	return ret == ERR_NOT_FOUND ? unknown_event(p, text) : ret;
+}
+
+/* "cycles/period=1000/u" is called "cycles:u", where its terms do not name it. */
+static int resolve_terms(const struct parser *p, char *text, char *terms, const char *modifiers,
+			 struct event_spec *spec, char **renamed)
+{
+	char *plain;
+	int ret;
+
+	if (asprintf(&plain, "%s%s%s", text, *modifiers ? ":" : "", modifiers) < 0)
+		return err_nomem(p->err);
+	ret = resolve_name(p, text, spec);
+	if (!ret)
+		ret = event_terms_generic(text, terms, &spec->attr, renamed, p->err);
+	if (ret < 0 || *renamed)
+		free(plain);
+	else
+		*renamed = plain;
+	return ret;
+}
+
+/* "NAME/TERMS/MODIFIERS", where NAME is a PMU, or an event. */
+static int resolve_slashes(const struct parser *p, char *text, struct event_spec *spec)
+{
+	char *terms = strchr(text, '/'), *end = strrchr(text, '/'), *renamed = NULL;
+	char *modifiers = end + 1, *whole = spec->name;
+	struct perf_event_attr attr;
+	int ret;
+
+	if (terms == end) {
+		err_set(p->err, ERR_USAGE, "'%s': the second '/' is missing", whole);
+		err_hint(p->err, "a PMU's event is written pmu/terms/, as in cpu/event=0x3c/");
+		return ERR_USAGE;
+	}
+	*terms++ = *end = '\0';
+	modifiers += *modifiers == ':';
+	if (strchr(text, ':') || event_name_find(text, &attr))
+		ret = resolve_terms(p, text, terms, modifiers, spec, &renamed);
+	else
+		ret = event_sysfs_parse(p->sys, text, terms, &spec->attr, &renamed, p->err);
+	if (!ret && *modifiers)
+		ret = apply_modifiers(&spec->attr, whole, modifiers, p->err);
+	if (renamed) {
+		free(spec->name);
+		spec->name = renamed;
+	}
+	return ret;
+}
+
+static int resolve(const struct parser *p, char *text, struct event_spec *spec)
+{
+	return strchr(text, '/') ? resolve_slashes(p, text, spec) : resolve_name(p, text, spec);
 }
 
 static void skip_spaces(struct parser *p)

@@ -67,11 +67,6 @@ int event_pfm_parse(const char *text, void *attr, size_t size, struct err *err)
 	}
 	if (arg.cpu >= 0)
 		return err_set(err, ERR_USAGE, "'%s': an event cannot be bound to a CPU", text);
-	if (out.attr.sample_period || out.attr.freq) {
-		err_set(err, ERR_USAGE, "'%s' sets a period or a rate", text);
-		err_hint(err, "-c and -F set the period and the rate for all events");
-		return ERR_USAGE;
-	}
 	/* Its default leaves guests out, which the generic names do not. PEBS needs it. */
 	if (!out.attr.precise_ip && !strcasestr(text, ":mg") && !strcasestr(text, ":mh"))
 		out.attr.exclude_guest = 0;

@@ -403,6 +403,29 @@ static void sample_members(struct event_list *list)
 			 "a group that threads inherit (with -i or -a they can)");
 }
 
+/* What the kernel counts itself, clocks apart, it samples from one place for all events that count
+ * it; in Linux 6.18 the second of two samples comes with the id of the first. */
+static bool are_mixed_up(const struct event_spec *a, const struct event_spec *b)
+{
+	const struct perf_event_attr *one = &a->attr, *two = &b->attr;
+
+	return !a->counted && !b->counted && one->type == PERF_TYPE_SOFTWARE &&
+	       two->type == PERF_TYPE_SOFTWARE && one->config == two->config &&
+	       one->config != PERF_COUNT_SW_CPU_CLOCK && one->config != PERF_COUNT_SW_TASK_CLOCK &&
+	       !((one->exclude_user || two->exclude_user) &&
+		 (one->exclude_kernel || two->exclude_kernel));
+}
+
+static void warn_of_mixed_up(const struct event_list *list)
+{
+	for (size_t i = 0; i < list->len; i++)
+		for (size_t j = 0; j < i; j++)
+			if (are_mixed_up(&list->items[i], &list->items[j]))
+				log_info("%s and %s are the same to the kernel, which may write "
+					 "the samples of one as the other's: leave one out",
+					 list->items[j].name, list->items[i].name);
+}
+
 static int nothing_left(const struct event_system *sys, const struct event_list *list,
 			const struct change *changes, struct err *err)
 {
@@ -466,6 +489,7 @@ int event_list_probe_on(const struct event_system *sys, struct event_list *list,
 		goto out;
 	remove_dropped(list, changes);
 	mend_groups(list);
+	warn_of_mixed_up(list);
 	ret = event_fit_groups(sys, list, err);
 out:
 	free(changes);

@@ -63,8 +63,7 @@ static bool is_annotation(const char *name)
 	return false;
 }
 
-/* Decimal, or hexadecimal behind 0x; the whole text. */
-static bool number(const char *text, uint64_t *value)
+bool event_number(const char *text, uint64_t *value)
 {
 	bool hex = text[0] == '0' && (text[1] == 'x' || text[1] == 'X');
 	const char *digits = hex ? text + 2 : text;
@@ -191,23 +190,6 @@ static int unknown_term(const struct pmu *pmu, const char *term, struct err *err
 	return ret;
 }
 
-/* Terms of perf that say how to sample rather than what. */
-static bool is_sampling_term(const char *term)
-{
-	static const char *const words[] = {
-		"period",	   "freq",	   "time",    "call-graph",
-		"stack-size",	   "max-stack",	   "inherit", "no-inherit",
-		"overwrite",	   "no-overwrite", "percore", "aux-output",
-		"aux-sample-size", "branch_type",  "nr",      "no-overwrite",
-		"max-events",
-	};
-
-	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
-		if (strcmp(words[i], term) == 0)
-			return true;
-	return false;
-}
-
 static int apply_terms(const struct pmu *pmu, const char *terms, int depth,
 		       struct perf_event_attr *attr, struct err *err);
 
@@ -233,7 +215,7 @@ static bool raw_term(const char *term, uint64_t *value)
 	if (term[0] != 'r' || strlen(term) < 2 || strlen(term) > 17)
 		return false;
 	snprintf(hex, sizeof(hex), "0x%s", term + 1);
-	return number(hex, value);
+	return event_number(hex, value);
 }
 
 static int apply_term(const struct pmu *pmu, const char *term, const char *text, int depth,
@@ -242,24 +224,12 @@ static int apply_term(const struct pmu *pmu, const char *term, const char *text,
 	char line[LINE];
 	uint64_t value = 1;
 
-	if (text && strcmp(term, "name") == 0) {
-		size_t quote = *text == '\'' || *text == '"';
-		size_t len = strlen(text);
+	/* What the PMU itself calls so comes first. */
+	if (!event_sysfs_read(pmu->sys, pmu->name, "format", term, line, LINE)) {
+		int ret = event_term(term, text, attr, pmu->renamed, err);
 
-		free(*pmu->renamed);
-		if (quote && len >= 2 && text[len - 1] == text[0])
-			len -= 2;
-		else
-			quote = 0;
-		*pmu->renamed = strndup(text + quote, len);
-		return *pmu->renamed ? 0 : err_nomem(err);
-	}
-	if (is_sampling_term(term) &&
-	    !event_sysfs_read(pmu->sys, pmu->name, "format", term, line, LINE)) {
-		int ret = err_set(err, ERR_USAGE, "'%s' says how to sample, not what", term);
-
-		err_hint(err, "-c and -F set the period and the rate for all events");
-		return ret;
+		if (ret)
+			return ret < 0 ? ret : 0;
 	}
 	if (!text && !is_annotation(term) &&
 	    event_sysfs_read(pmu->sys, pmu->name, "events", term, line, LINE)) {
@@ -277,7 +247,7 @@ static int apply_term(const struct pmu *pmu, const char *term, const char *text,
 		err_hint(err, "%s/%s,%s=.../", pmu->name, pmu->given, term);
 		return ret;
 	}
-	if (text && !number(text, &value))
+	if (text && !event_number(text, &value))
 		return err_set(err, ERR_USAGE, "'%s=%s' is not a number", term, text);
 	if (event_sysfs_read(pmu->sys, pmu->name, "format", term, line, LINE))
 		return put_bits(line, value, term, attr, err);
@@ -321,8 +291,8 @@ bool event_sysfs_type(const struct event_system *sys, const char *pmu, uint32_t 
 	char line[32];
 	uint64_t value;
 
-	if (!event_sysfs_read(sys, pmu, "", "type", line, sizeof(line)) || !number(line, &value) ||
-	    value > UINT32_MAX)
+	if (!event_sysfs_read(sys, pmu, "", "type", line, sizeof(line)) ||
+	    !event_number(line, &value) || value > UINT32_MAX)
 		return false;
 	*type = (uint32_t)value;
 	return true;

@@ -53,6 +53,17 @@ static bool is_fault(const struct perf_event_attr *attr)
 						    attr->config == PERF_COUNT_SW_PAGE_FAULTS_MAJ);
 }
 
+/* The kernel makes a sample of each occurrence of what it counts itself, whatever the period, where
+ * samples are to tell their period (perf_swevent_event() of kernel/events/core.c). Its clocks are
+ * timers. */
+static bool is_each(const struct perf_event_attr *attr)
+{
+	if (attr->type == PERF_TYPE_SOFTWARE)
+		return attr->config != PERF_COUNT_SW_CPU_CLOCK &&
+		       attr->config != PERF_COUNT_SW_TASK_CLOCK;
+	return is_tracepoint(attr);
+}
+
 /* Does it sample loads or stores, with their latency and where the data was? */
 static bool is_access(const struct event_spec *spec)
 {
@@ -96,7 +107,9 @@ void attr_sampled(struct perf_event_attr *attr, const struct event_spec *spec,
 		attr->sample_type |= PERF_SAMPLE_RAW;
 	about_memory(attr, spec);
 	/* Tracepoints and faults are told of one by one: which page was touched where. */
-	if ((is_tracepoint(attr) || is_fault(attr)) && !options->rate_given) {
+	if (attr->sample_period) {
+		; /* or sample_freq: the event's own terms have it */
+	} else if ((is_tracepoint(attr) || is_fault(attr)) && !options->rate_given) {
 		attr->sample_period = 1;
 	} else if (options->period) {
 		attr->sample_period = options->period;
@@ -104,6 +117,8 @@ void attr_sampled(struct perf_event_attr *attr, const struct event_spec *spec,
 		attr->freq = 1;
 		attr->sample_freq = options->frequency;
 	}
+	if (is_each(attr) && !attr->freq && attr->sample_period > 1)
+		attr->sample_type &= ~(uint64_t)PERF_SAMPLE_PERIOD;
 	attr->inherit = kind != RECORDER_CPUS && !options->no_inherit;
 	/* Cycles do not count while a CPU idles; nor does what stands in for them. */
 	attr->exclude_idle = spec->fallback;

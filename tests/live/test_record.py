@@ -109,6 +109,24 @@ def keeps_the_file_of_a_command_that_cannot_run():
 
 
 @live.test
+def rates_of_their_own():
+    """Faults one by one, every tenth, and every hundredth by -c: their sums are the same."""
+    told = []
+    for event, options, period in (("page-faults", [], 1), ("page-faults/period=10/", ["-c", "3"], 10), ("page-faults", ["-c", "100"], 100)):
+        recording = live.Recording([live.any_python(), "-c", "x = bytes(4 << 20)"], "-e", event, *options)
+        summary = recording.read("report").split("\n\n")[0]
+        [found] = recording.report()["events"]
+        told.append(found["samples"] * period)
+        check(found["period_total"] == told[-1], event, options, found)
+        check("on a counter" not in summary, summary)
+    # One program, but what its libraries' pages and ours do to each other makes for some.
+    check(500 < min(told) and max(told) - min(told) < 300, told)
+    both = live.pyperf("record", "-o", "/dev/null", "-e", "page-faults,page-faults/period=10,name=tenth/", "--", "true").stderr
+    check("page-faults and tenth are the same" in both, both)
+    return told
+
+
+@live.test
 def keeps_the_older_file():
     with live.scratch_folder() as folder:
         for word in ("first", "second", "third"):

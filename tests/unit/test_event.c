@@ -187,6 +187,40 @@ static void test_sysfs(void **state)
 		expect(&table[i]);
 }
 
+/* What an event says itself of how it is sampled, and what it is called then. */
+static void test_sampling_terms(void **state)
+{
+	static const struct {
+		const char *text, *name;
+		uint64_t config, rate;
+		bool freq;
+	} table[] = {
+		{"cpu/event=0x3c,period=1000/", "cpu/event=0x3c,period=1000/", 0x3c, 1000, false},
+		{"cpu/freq=0x63,event=0x3c/u", "cpu/freq=0x63,event=0x3c/u", 0x3c, 99, true},
+		{"cycles/period=5,freq=99/", "cycles", 0, 99, true},
+		{"cycles/freq=99,period=5/u", "cycles:u", 0, 5, false},
+		{"cache-misses/period=7,name='far away'/", "far away", 3, 7, false},
+		{"sched:sched_switch/period=2/k", "sched:sched_switch:k", 316, 2, false},
+		{"instructions//", "instructions", 1, 0, false},
+		{"perf::CPU-CLOCK:freq=50", "perf::CPU-CLOCK:freq=50", 0, 50, true},
+	};
+
+	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+		struct event_list list = {0};
+		struct err err = {0};
+		const struct perf_event_attr *attr;
+
+		if (event_parse_on(&sys, &list, table[i].text, &err) < 0)
+			fail_msg("%s: %s", table[i].text, err.text);
+		attr = &list.items[0].attr;
+		assert_string_equal(list.items[0].name, table[i].name);
+		assert_int_equal(attr->config, table[i].config);
+		assert_int_equal(attr->sample_period, table[i].rate);
+		assert_int_equal(attr->freq, table[i].freq);
+		event_list_fini(&list);
+	}
+}
+
 static void test_tracepoints(void **state)
 {
 	static const struct expected table[] = {
@@ -359,7 +393,13 @@ static void test_errors(void **state)
 		{"cpu/event=99999999999999999999/", ERR_USAGE, "number", ""},
 		{"cpu/=1/", ERR_USAGE, "without a name", ""},
 		{"cpu/topdown/", ERR_USAGE, "'event'", "event="},
-		{"cpu/period=1000/", ERR_USAGE, "'period'", "-c"},
+		{"cpu/period=0/", ERR_USAGE, "'period=0'", ""},
+		{"cycles/freq/", ERR_USAGE, "'freq='", ""},
+		{"cycles/freq=4000000000/", ERR_USAGE, "allows", "sysctl"},
+		{"cycles/call-graph=fp/", ERR_USAGE, "'call-graph'", "--call-graph"},
+		{"cpu/nr=3/", ERR_USAGE, "'nr'", "leave it out"},
+		{"cycles/event=3/", ERR_USAGE, "'event'", "period=N"},
+		{"cycels:u/period=3/", ERR_USAGE, "no event", "'cycles'"},
 		{"cpu/broken=1/", ERR_UNSUPPORTED, "format", ""},
 		{"cpu/alien=1/", ERR_UNSUPPORTED, "format", ""},
 		{"cpu/loop/", ERR_UNSUPPORTED, "itself", ""},
@@ -466,11 +506,12 @@ static void test_host(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_generic),	    cmocka_unit_test(test_sysfs),
-		cmocka_unit_test(test_tracepoints), cmocka_unit_test(test_modifiers),
-		cmocka_unit_test(test_lists),	    cmocka_unit_test(test_append),
-		cmocka_unit_test(test_errors),	    cmocka_unit_test(test_no_tracefs),
-		cmocka_unit_test(test_attr_name),   cmocka_unit_test(test_host),
+		cmocka_unit_test(test_generic),	       cmocka_unit_test(test_sysfs),
+		cmocka_unit_test(test_sampling_terms), cmocka_unit_test(test_tracepoints),
+		cmocka_unit_test(test_modifiers),      cmocka_unit_test(test_lists),
+		cmocka_unit_test(test_append),	       cmocka_unit_test(test_errors),
+		cmocka_unit_test(test_no_tracefs),     cmocka_unit_test(test_attr_name),
+		cmocka_unit_test(test_host),
 	};
 
 	return cmocka_run_group_tests(tests, make_machine, remove_machine);

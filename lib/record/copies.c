@@ -57,9 +57,10 @@ bool copies_take(struct copies *copies, size_t ring, const struct record_sample 
 		if (!vec_push(copies))
 			return true;
 	copy = &copies->items[ring];
-	/* The interrupted one comes first. */
-	if (!top || copy->thread != head.thread || !head.handler_end)
+	/* The interrupted one comes first; the last one's may be of another signal. */
+	if (!copy->paired || copy->thread != head.thread || !head.handler_end)
 		copy->interrupted.bytes.len = 0;
+	copy->paired = !top;
 	copy->thread = head.thread;
 	copy->handler_end = head.handler_end;
 	copy->tid = 0;

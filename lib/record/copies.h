@@ -36,6 +36,7 @@ struct copy {
 	uint64_t handler_end; /* of a handler's own stack; 0: it is none */
 	struct copied top;
 	struct copied interrupted; /* empty where there is none */
+	bool paired;		   /* `interrupted` was taken last: the next top is its handler's */
 };
 
 /* What was learnt of a thread, by its copies. */

@@ -12,6 +12,7 @@ from live import check
 from native import STACKS, compiled, is_root, perf_stacks
 
 CLOCK = ("-e", "cpu-clock:u", "-F", "999")
+SECONDS = 0.33  # of CPU time that a chain takes
 
 
 def names_of(sample):
@@ -28,7 +29,7 @@ def inside(samples, name):
 
 
 def check_share(good, all_, *explanation):
-    check(all_ > 200 and good >= 0.99 * all_, good, "of", all_, *explanation)
+    check(all_ > 100 and good >= 0.99 * all_, good, "of", all_, *explanation)
 
 
 @live.test
@@ -38,7 +39,7 @@ def known_chains():
     with live.scratch_folder() as folder:
         program = compiled(folder, "chain", "gcc -O2 -g -fomit-frame-pointer")
         for mode in ("sleep", "signal", "thread"):
-            stacks = inside(recorded([program, mode, "spin"]).script(), "wait_here")
+            stacks = inside(recorded([program, mode, SECONDS]).script(), "wait_here")
             good = sum(
                 [name for name in stack[stack.index("wait_here"):] if name in STACKS[mode]] == STACKS[mode]
                 and is_root(stack[-1], "") for stack in stacks
@@ -53,7 +54,7 @@ def handlers_with_their_own_stack():
     """The kernel copies one stack, and it is said which one lacks; the walker learns to copy both."""
     with live.scratch_folder() as folder:
         program = compiled(folder, "chain", "gcc -O2 -g -fomit-frame-pointer")
-        recording = recorded([program, "altstack", "spin"])
+        recording = recorded([program, "altstack", SECONDS])
         stacks = inside(recording.script(), "on_signal")
         check_share(sum("leaf" not in stack for stack in stacks), len(stacks), stacks[:3])
         told = re.search(r"(\d+) of \d+ native stacks are not whole: no copy of the stack that a signal interrupted in \S+ \((\d+)", recording.read("report"))
@@ -61,12 +62,16 @@ def handlers_with_their_own_stack():
         reason = live.missing_permission()
         if reason:
             return f"the kernel: none of {len(stacks)}; {reason}"
-        stacks = inside(recorded([program, "altstack", "spin"], python="bpf").script(), "on_signal")
+        # The first ones are those that it learns by, whenever the recorder comes to them; from then on
+        # only a lost record can make a difference.
+        recording = recorded([program, "altstack", 3 * SECONDS], python="bpf")
+        stacks = inside(recording.script(), "on_signal")
         own = [[name for name in stack if name in STACKS["altstack"]] for stack in stacks]
         good = [names == STACKS["altstack"] and is_root(stack[-1], "") for names, stack in zip(own, stacks)]
-        # The first ones are those that it learns by, when the recorder comes to them.
-        late = good[len(good) // 2 :]
-        check(len(late) > 100 and all(late), sum(late), "of the last", len(late), stacks[-1])
+        check(any(good), "none of", len(good), stacks[-1:])
+        late = good[good.index(True) :]
+        lost = recording.report()["samples"]["lost"]
+        check(late.count(False) <= lost, late.count(False), "of the last", len(late), "are not whole;", lost, "records were lost")
         return f"the kernel: none of {len(stacks)}; the walker: {sum(good)} of {len(good)}"
 
 
@@ -75,7 +80,7 @@ def deeper_than_copies():
     """What is known is the inner part, and the report says of how many, why, and where they end."""
     with live.scratch_folder() as folder:
         program = compiled(folder, "chain", "gcc -O2 -g -fomit-frame-pointer")
-        recording = recorded([program, "deep", "spin"], "--call-graph", "dwarf,16384")
+        recording = recorded([program, "deep", SECONDS], "--call-graph", "dwarf,16384")
         stacks = inside(recording.script(), "wait_here")
         want = STACKS["deep"]
         good = 0
@@ -116,7 +121,7 @@ def as_perf_unwinds():
         program = compiled(folder, "chain", "gcc -O2 -g -fomit-frame-pointer")
         for mode in ("sleep", "signal"):
             path = f"{folder}/perf.data"
-            ran = subprocess.run([perf, "record", "-B", "-q", *CLOCK, "--call-graph", "dwarf", "-o", path, program, mode, "spin"], capture_output=True)
+            ran = subprocess.run([perf, "record", "-B", "-q", *CLOCK, "--call-graph", "dwarf", "-o", path, program, mode, str(SECONDS)], capture_output=True)
             if ran.returncode:
                 raise live.Skip(f"perf cannot record: {ran.stderr}")
             theirs = [[re.sub(r"@.*", "", name) for name, _ in stack] for stack in perf_stacks(path)]

@@ -2,6 +2,7 @@
 """pyperf top beside programs whose shares are known by construction, py-spy, and pyperf record."""
 import json
 import os
+import pathlib
 import shutil
 import signal
 import subprocess
@@ -10,6 +11,7 @@ import time
 
 import live
 import terminal
+from attached import burn
 from live import check
 
 # Threads that do three quarters of their work in one function, by their own CPU time, and in no step with
@@ -30,25 +32,36 @@ print("ready", flush=True)
 work()
 """
 
-# Threads that hold the lock in a way that is known: `spin` always, `release` hardly ever, `half` for as
-# long as they sleep.
+# Threads that hold the lock in a way that is known: `always` one, in C code that never lets go of it;
+# `never`, since all sleep; `half` by turns, each for as long as it was free before, and in no step with one
+# who looks. (What threads that compete for it make of it depends on how soon the one that waits is run.)
 HOLDING = """
-import sys, threading, time, zlib
-data = b"x" * (8 << 20)
-def spin():
+import collections, itertools, random, sys, threading, time
+turns, freed = [threading.Semaphore(1), threading.Semaphore(0)], time.perf_counter()
+def ready(): sys.stdout.write("ready\\n"), sys.stdout.flush()
+def always(me):
+    turns[me].acquire()
+    ready()
+    collections.deque(itertools.repeat(None), 0)
+def never(me): time.sleep(1000)
+def half(me):
+    global freed
     while True:
-        for i in range(10000): pass
-def release():
-    while True: zlib.adler32(data)
-def half():
-    while True:
+        turns[me].acquire()
+        time.sleep(random.uniform(0.001, 0.009))
         begin = time.perf_counter()
-        while time.perf_counter() < begin + 0.02: pass
-        time.sleep(time.perf_counter() - begin)
-for i in range(int(sys.argv[2])): threading.Thread(target=globals()[sys.argv[1]], daemon=True).start()
-print("ready", flush=True)
+        while time.perf_counter() - begin < begin - freed: pass
+        freed = time.perf_counter()
+        turns[not me].release()
+for i in range(2): threading.Thread(target=globals()[sys.argv[1]], args=[i], daemon=True).start()
+ready()
 time.sleep(1000)
 """
+
+
+def all_sleep(pid):
+    states = [stat.read_text().rsplit(")", 1)[1].split()[0] for stat in pathlib.Path(f"/proc/{pid}/task").glob("*/stat")]
+    return set(states) == {"S"}
 
 
 class Program:
@@ -93,31 +106,34 @@ def shares(python):
     return f"hot {hot} of {hot + cold}"
 
 
-def held(python, what, threads, seconds):
-    """The last table of a program that holds the lock so."""
-    with Program(python, HOLDING, what, threads) as program:
-        return top("-p", program.pid, "-n", 1, "-d", seconds)[-1]
+def held(python, what, seconds):
+    """How long the lock is held of a program that holds it so, and by which threads."""
+    with Program(python, HOLDING, what) as program:
+        if what == "always":
+            burn(program.pid, 0.05)
+        while what == "never" and not all_sleep(program.pid):
+            time.sleep(0.01)
+        last = top("-p", program.pid, "-n", 1, "-d", seconds)[-1]
+    if last["gil"] is None:
+        raise live.Skip("this build has no lock, or its lock is not known")
+    return last["gil"], [thread["gil"] for thread in last["threads"] if thread["gil"]]
 
 
 @live.test_each_python
 def gil(python):
     """How long the lock is held, and by whom."""
-    last = held(python, "half", 2, 0.8)
-    if last["gil"] is None:
-        raise live.Skip("this build has no lock, or its lock is not known")
-    parts = [thread["gil"] for thread in last["threads"] if thread["gil"]]
-    # Each thread half of the time, and never both; eighty looks, on a machine that is busy otherwise.
-    check(0.4 < last["gil"] < 1, last["gil"])
-    check(not parts or (len(parts) == 2 and abs(sum(parts) - last["gil"]) < 0.01), "by thread:", parts)
-    return f"{last['gil']:.0%}"
+    share, parts = held(python, "half", 1.5)
+    # A hundred turns and looks, or where the machine is busy some ten.
+    check(0.1 < share < 0.9, share)
+    check(len(parts) == 2 and abs(sum(parts) - share) < 0.01, "by thread:", parts)
+    return f"{share:.0%}, by thread {parts[0]:.0%} and {parts[1]:.0%}"
 
 
-@live.test
-def gil_always_and_hardly():
-    """Threads that compete for the lock, and threads that let go of it for what they do."""
-    spin, release = (held(live.any_python(), what, 3, 1)["gil"] for what in ("spin", "release"))
-    check(spin > 0.9 and release < 0.25, f"{spin:.0%}, {release:.0%}")
-    return f"{spin:.0%}, {release:.0%}"
+@live.test_each_python
+def gil_always_and_never(python):
+    always, never = (held(python, what, 0.4) for what in ("always", "never"))
+    check(always == (1, [1]), "always:", always)
+    check(never == (0, []), "never:", never)
 
 
 @live.test

@@ -1,6 +1,6 @@
 /*
- * Waits with a known stack: chain MODE. Prints "ready TID" when it is there. With a second word it
- * spends a third of a second of CPU time there instead.
+ * Waits with a known stack: chain MODE [SECONDS]. Prints "ready TID" when it is there. With a
+ *number of seconds it spends so much CPU time there instead.
  *
  *	sleep     main -> chain_a -> 4 x chain_b -> chain_c -> leaf -> the wait
  *	signal    the same, and in the leaf a signal whose handler waits
@@ -20,16 +20,16 @@
 #define CHAIN __attribute__((noinline, noclone, used))
 
 static volatile int sink;
-static int spins;
+static clock_t spin_until; /* 0: waits */
 static const char *mode;
 int chain_c(size_t size), chain_b(int depth), chain_a(int depth);
 
 CHAIN static void wait_here(void)
 {
-	while (spins && clock() < CLOCKS_PER_SEC / 3)
+	while (clock() < spin_until)
 		for (int i = 0; i < 100000; i++)
 			sink = i & 7;
-	if (spins)
+	if (spin_until)
 		_exit(0);
 	printf("ready %ld\n", (long)syscall(SYS_gettid));
 	fflush(stdout);
@@ -111,7 +111,7 @@ int main(int argc, char **argv)
 	pthread_t thread;
 
 	mode = argc > 1 ? argv[1] : "sleep";
-	spins = argc > 2;
+	spin_until = argc > 2 ? (clock_t)(atof(argv[2]) * CLOCKS_PER_SEC) : 0;
 	if (strcmp(mode, "thread") == 0) {
 		if (pthread_create(&thread, NULL, in_thread, NULL) == 0)
 			pthread_join(thread, NULL);

@@ -76,8 +76,8 @@ static void probe_processes(struct examination *exam, struct doctor_line *line)
 	else if (doctor->hidden_processes)
 		doctor_say(line,
 			   doctor_has_cap(exam, PRIVILEGE_SYS_PTRACE) ? DOCTOR_OK : DOCTOR_NOTE,
-			   "%u can be walked; %u processes may not be looked into", walkable,
-			   doctor->hidden_processes);
+			   "%u can be walked; %u process%s may not be looked into", walkable,
+			   doctor->hidden_processes, doctor->hidden_processes == 1 ? "" : "es");
 	else
 		doctor_say(line, DOCTOR_OK, "%u can be walked", walkable);
 	if (walkable < doctor->pythons.len && !exam->pid)

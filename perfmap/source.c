@@ -190,9 +190,25 @@ static int convert(iconv_t cd, char *in, size_t left, struct strbuf *out)
 	return strbuf_failed(out) ? -1 : 0;
 }
 
+static size_t ascii_len(const char *text, size_t len)
+{
+	const uint64_t high = UINT64_C(0x8080808080808080);
+	uint64_t word;
+	size_t at = 0;
+
+	for (; at + sizeof(word) <= len; at += sizeof(word)) {
+		memcpy(&word, text + at, sizeof(word));
+		if (word & high)
+			break;
+	}
+	return at;
+}
+
 static int decode(char *text, size_t len, struct strbuf *out, struct err *err)
 {
 	char name[ENCODING_MAX] = "utf-8";
+	const char *encoding;
+	size_t plain;
 	iconv_t cd;
 	int ret;
 
@@ -202,7 +218,13 @@ static int decode(char *text, size_t len, struct strbuf *out, struct err *err)
 	} else {
 		find_cookie(text, text + len, name);
 	}
-	cd = iconv_open("UTF-8", iconv_name(name));
+	encoding = iconv_name(name);
+	/* Most of all text is its own decoding. */
+	plain = strcmp(encoding, "UTF-8") == 0 ? ascii_len(text, len) : 0;
+	strbuf_add(out, text, plain);
+	text += plain;
+	len -= plain;
+	cd = iconv_open("UTF-8", encoding);
 	if (cd == (iconv_t)-1) /* one of Python's own, or none at all: most of it is ASCII */
 		cd = iconv_open("UTF-8", "UTF-8");
 	if (cd == (iconv_t)-1) {

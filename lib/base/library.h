@@ -19,7 +19,8 @@ struct library_call {
 	void **address; /* is set to it */
 };
 
-/* The library stays until the program ends; to load it again costs next to nothing.
+/* The library stays until the program ends; to load it again costs next to nothing. One that lacks
+ * a call is closed again, and no address is set.
  * ERR_UNSUPPORTED where it is not there, or lacks a call. */
 int library_load(const char *file, const struct library_call *calls, size_t count, struct err *err);
 

@@ -71,6 +71,19 @@ static enum frame_kind kind_of(const struct profile *profile, uint32_t stack)
 	return profile_function(profile, profile_frame(profile, s->frame)->function)->kind;
 }
 
+/* What was inlined is at the same instruction as the function that it was inlined into. */
+static bool is_within(const struct profile *profile, uint32_t stack, uint32_t into)
+{
+	const struct profile_frame *frame = profile_frame(profile,
+							  profile_stack(profile, stack)->frame);
+	const struct profile_frame *outer = profile_frame(profile,
+							  profile_stack(profile, into)->frame);
+
+	return frame->addr == outer->addr &&
+	       profile_function(profile, frame->function)->file ==
+		       profile_function(profile, outer->function)->file;
+}
+
 /* The innermost frame of the kernel and that of user space were interrupted; others made a call. */
 static void put_chain(FILE *out, struct frame_lines *lines, uint32_t stack)
 {
@@ -82,7 +95,8 @@ static void put_chain(FILE *out, struct frame_lines *lines, uint32_t stack)
 
 		put_frame(out, lines, s->frame, caller && kind != FRAME_PYTHON);
 		caller = s->parent &&
-			 (kind != FRAME_KERNEL || kind_of(lines->profile, s->parent) == kind);
+			 (kind != FRAME_KERNEL || kind_of(lines->profile, s->parent) == kind) &&
+			 (caller || !is_within(lines->profile, stack, s->parent));
 		stack = s->parent;
 	}
 }

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Names of native code: inlined functions, C++ and Rust, and reports without the binaries."""
 import pathlib
+import re
 import shutil
 import subprocess
 
@@ -64,6 +65,8 @@ def inlined_functions_have_frames():
             count["all"] += 1
             count["yes"] += names[:3] == want
         check(count["all"] and count["yes"] >= 0.9 * count["all"], "expected stacks:", count)
+        at = re.findall(r"(\w+) leaf \(inlined\) .*\n\s+(\w+) middle \(inlined\) .*\n\s+(\w+) outer", recording.read("script"))
+        check(at and all(len(set(addresses)) == 1 for addresses in at), "one instruction:", set(at))
         folded = recording.read("export", "--format", "folded", "--no-inline")
         check("(inlined)" not in folded and "outer" in folded, folded)
         check("outer;middle (inlined);leaf (inlined)" in recording.read("export", "--format", "folded"))
@@ -96,13 +99,15 @@ hostname elsewhere && mount --bind /dev/null /proc/kallsyms && exec "$@"
 @test
 def report_needs_no_machine():
     with scratch_folder() as folder:
-        program = build(folder, "cc", "t.c", C, "-O2", "-fno-omit-frame-pointer")
+        program = build(folder, "cc", "t.c", C, "-O2", "-g", "-fno-omit-frame-pointer")
         recording = record(program)
-        report = [PYPERF, "report", "--percent-limit", "0", "-i", recording.path]
+        view = ["report", "--inline", "--percent-limit", "0"]
+        report = [PYPERF, *view, "-i", recording.path]
         elsewhere = ["unshare", "--uts", "--mount", "sh", "-c", ELSEWHERE, "sh"]
-        before = recording.read("report", "--percent-limit", "0")
+        before = recording.read(*view)
+        check("leaf (inlined)" in before, before)
         program.unlink()
-        check(recording.read("report", "--percent-limit", "0") == before, "without the binary:", before)
+        check(recording.read(*view) == before, "without the binary:", before)
         if subprocess.run([*elsewhere, "true"], capture_output=True).returncode:
             raise Skip("takes the right to unshare")
         after = subprocess.run([*elsewhere, *report], capture_output=True, text=True)

@@ -9,11 +9,13 @@
 #include "base/bytes.h"
 #include "base/err.h"
 #include "base/intern.h"
+#include "base/library.h"
 #include "base/log.h"
 #include "base/map.h"
 #include "base/strbuf.h"
 #include "base/vec.h"
 
+#include <dlfcn.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -528,6 +530,27 @@ static void test_log(void **state)
 	assert_int_equal(strlen(last_line), 1024);
 }
 
+/* A library of every glibc that nobody is linked with. */
+#define SPARE_LIBRARY "libBrokenLocale.so.1"
+
+static void test_library(void **state)
+{
+	void *there = NULL, *missing = NULL;
+	const struct library_call calls[] = {{"__ctype_get_mb_cur_max", &there},
+					     {"pyperf_has_no_such_call", &missing}};
+	struct err err = {0};
+
+	assert_int_equal(library_load("libpyperf-has-none.so.9", calls, 1, &err), ERR_UNSUPPORTED);
+	assert_non_null(strstr(err.hint, "libpyperf-has-none.so.9"));
+	assert_null(there);
+	assert_int_equal(library_load(SPARE_LIBRARY, calls, 2, &err), ERR_UNSUPPORTED);
+	assert_null(there);
+	assert_null(dlopen(SPARE_LIBRARY, RTLD_NOLOAD | RTLD_LAZY));
+	if (library_load(SPARE_LIBRARY, calls, 1, &err))
+		skip(); /* another C library */
+	assert_non_null(there);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -540,7 +563,7 @@ int main(void)
 		cmocka_unit_test(test_intern),	      cmocka_unit_test(test_strbuf),
 		cmocka_unit_test(test_strbuf_binary), cmocka_unit_test(test_strbuf_failed),
 		cmocka_unit_test(test_bytes),	      cmocka_unit_test(test_bytes_blob),
-		cmocka_unit_test(test_log),
+		cmocka_unit_test(test_log),	      cmocka_unit_test(test_library),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

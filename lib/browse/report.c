@@ -7,8 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Blanks before a row for each level that it is below another. */
+/* Blanks before a row for each level that it is below another: where columns are few just one, and
+ * never more than a share of them, or deep rows would have no room for their names. */
 #define INDENT 2
+#define INDENT_WIDTH 100
+#define INDENT_SHARE 4
 
 /* Once the first screen is there, what expanding needs is got ready, bit by bit. */
 #define PREPARE_MS 1
@@ -28,9 +31,17 @@ static enum screen_role role_of(const struct report_view *view, uint32_t functio
 	return roles[code_origin(view->browse->profile, function)];
 }
 
-static void add_mark(const struct screen_tree_row *row, struct strbuf *cell)
+static int indent_of(const struct report_view *view, const struct screen_tree_row *row)
 {
-	strbuf_printf(cell, "%*s%c ", (int)row->depth * INDENT, "",
+	int width = view->width, indent = (int)row->depth * (width < INDENT_WIDTH ? 1 : INDENT);
+
+	return indent < width / INDENT_SHARE ? indent : width / INDENT_SHARE;
+}
+
+static void add_mark(const struct report_view *view, const struct screen_tree_row *row,
+		     struct strbuf *cell)
+{
+	strbuf_printf(cell, "%*s%c ", indent_of(view, row), "",
 		      row->leaf	  ? ' '
 		      : row->open ? '-'
 				  : '+');
@@ -49,7 +60,7 @@ static void add_labels(struct report_view *view, const struct screen_tree_row *r
 			continue;
 		cell = table_cell(&view->grid.table);
 		if (column == view->layout.places.len)
-			add_mark(row, cell);
+			add_mark(view, row, cell);
 		l->add(&view->report, view->names, shown, cell);
 		grid_role(&view->grid, column++, role_of(view, shown->function));
 	}
@@ -64,7 +75,7 @@ static void add_side(struct report_view *view, const struct screen_tree_row *row
 
 	layout_cells(&view->layout, table, NULL, NULL);
 	cell = table_cell(table);
-	add_mark(row, cell);
+	add_mark(view, row, cell);
 	strbuf_str(cell, side == CALLTREE_CALLERS ? "called by" : "calls");
 	while (table->cells.len % table->column_count)
 		table_cell(table);
@@ -107,6 +118,7 @@ static void prepare(void *self, size_t first, size_t count, int width)
 	struct report_view *view = self;
 	struct grid *grid = &view->grid;
 
+	view->width = width;
 	grid->first = first;
 	grid_begin(grid, view->layout.columns.items, view->layout.columns.len);
 	for (size_t i = first; i < first + count; i++)

@@ -39,6 +39,7 @@ struct report_view {
 	struct screen_list list;
 	struct screen_tree tree;
 	struct grid grid;
+	int width; /* that the list has */
 	const struct browse *browse;
 	struct report report; /* what is shown now */
 	struct names *names;

@@ -40,11 +40,22 @@ static bool is_shown(const struct figure *figure, const struct layout_choice *ch
 	return false;
 }
 
-static unsigned int drop_of(const struct figure *figure, bool ranked)
+static bool has_metrics(const struct layout_choice *choice)
 {
-	if (figure->unit == FIGURE_COUNT)
-		return ranked ? LAYOUT_DROP_COUNTS : LAYOUT_DROP_OTHER_COUNTS;
-	return ranked ? 0 : LAYOUT_DROP_EVENTS;
+	return choice->metrics && choice->metrics->count;
+}
+
+static unsigned int drop_of(const struct figure *figure, const struct layout_choice *choice,
+			    bool ranked)
+{
+	if (figure->when == FIGURE_SPLIT)
+		return LAYOUT_DROP_SPLIT;
+	if (figure->unit != FIGURE_COUNT)
+		return ranked ? 0 : LAYOUT_DROP_EVENTS;
+	if (!ranked)
+		return LAYOUT_DROP_OTHER_COUNTS;
+	/* What the shares are worth, unless intervals tell that. */
+	return has_metrics(choice) ? LAYOUT_DROP_COUNTS : 0;
 }
 
 static int add_place(struct layout *layout, struct table_column column, struct layout_place place,
@@ -72,8 +83,8 @@ static int add_figures(struct layout *layout, const struct layout_choice *choice
 			continue;
 		column.group = split ? NULL : layout->groups[event];
 		column.gap = split ? first ? 3 : 1 : column.group && first ? 3 : 2;
-		if (choice->metrics && choice->metrics->count)
-			column.drop = drop_of(f, split || event == choice->ranked);
+		column.drop = drop_of(f, choice, event == choice->ranked);
+		column.keep = split || !has_metrics(choice);
 		rc = add_place(layout, column, (struct layout_place){.figure = f, .event = event},
 			       err);
 		first = false;

@@ -11,7 +11,8 @@
  * several, then metrics with their intervals, then the division into Python, native and kernel for
  * the event that ranks, then what the caller appends. Events without a sample of their own have no
  * columns. Where the width does not do, what says least goes first: sample counts of other events
- * than the one that ranks, intervals, its own counts, other events, readings, lesser metrics.
+ * than the one that ranks, intervals, its own counts, other events, readings, lesser metrics, the
+ * division.
  */
 #define LAYOUT_DROP_OTHER_COUNTS 7
 #define LAYOUT_DROP_ERROR 6
@@ -19,6 +20,7 @@
 #define LAYOUT_DROP_EVENTS 4
 #define LAYOUT_DROP_READING 3
 #define LAYOUT_DROP_METRICS 2
+#define LAYOUT_DROP_SPLIT 1
 
 struct layout_choice {
 	uint32_t ranked;   /* event */

@@ -149,6 +149,8 @@ bool rows_pass(const struct report *report, const struct view_row *row, bool *be
 	return false;
 }
 
+#define NAME_WANTED 22 /* columns that figures leave to a name */
+
 static int add_labels(struct layout *layout, const struct report *report, struct err *err)
 {
 	int rc = 0;
@@ -167,7 +169,10 @@ static int add_labels(struct layout *layout, const struct report *report, struct
 					(struct table_column){.heading = l->heading,
 							      .left = true,
 							      .cut = l->cut,
-							      .gap = l->gap},
+							      .gap = l->gap,
+							      .want = l->cut == TABLE_CUT_MIDDLE
+									      ? NAME_WANTED
+									      : 0},
 					err);
 	return rc;
 }

@@ -108,9 +108,12 @@ static void drop_unused(struct table_fit *fit)
 {
 	size_t kept = 0;
 
-	for (size_t c = 0; c < fit->count; c++)
-		if (fit->columns[c].used || !fit->columns[c].as->drop)
+	for (size_t c = 0; c < fit->count; c++) {
+		const struct table_column *as = fit->columns[c].as;
+
+		if (fit->columns[c].used || !as->drop || as->keep)
 			fit->columns[kept++] = fit->columns[c];
+	}
 	fit->count = kept;
 }
 

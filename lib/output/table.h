@@ -28,9 +28,10 @@ struct table_column {
 	bool left;	   /* left-aligned; figures are not */
 	enum table_cut cut;
 	unsigned int gap; /* blanks before the column */
-	/* Where the width does not do, the columns of the highest number go first, and those
-	 * without anything in any case; 0: never. */
+	/* Where the width does not do, the columns of the highest number go first; 0: never. Those
+	 * without anything go in any case, unless they `keep` their place. */
 	unsigned int drop;
+	bool keep;
 	unsigned int want; /* columns are dropped until this one has so much, if it can use it */
 };
 

@@ -26,12 +26,12 @@ FIRST_SCREEN = """\
          10.7%      100       + Work.hash_all           golden.py:16"""
 NARROW = """\
  cpu-clock: 121 samples   by total   /usr/bin/python3 golden
-   self  total   py nat krn   function
-         98.3%                + <module>      golden.py:1
-         97.5%                + main          golden.py:26
-  27.3%  71.1%   38  62       + Work.count    golden.py:10
-         15.7%      100       + walk          golden.py:20
-         10.7%      100       + Work..sh_all  golden.py:16"""
+   self  total   function
+         98.3%   + <module>            golden.py:1
+         97.5%   + main                golden.py:26
+  27.3%  71.1%   + Work.count          golden.py:10
+         15.7%   + walk                golden.py:20
+         10.7%   + Work.hash_all       golden.py:16"""
 
 
 def supported():

@@ -91,7 +91,7 @@ static int set_choice(const struct command *command, struct top_setup *setup)
 		return command_usage(command, "--sort is self, total or name, not '%s'",
 				     given.sort);
 	choice->rows = (enum top_rows)rows;
-	choice->sort = (enum top_sort)sort;
+	choice->sort = (unsigned int)sort;
 	choice->all = given.all;
 	choice->most = given.rows >= 0 ? (size_t)given.rows : given.json ? 0 : DEFAULT_ROWS;
 	choice->width = 0;

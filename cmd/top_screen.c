@@ -21,11 +21,30 @@ struct watching {
 	struct screen *screen;
 	struct top_choice choice;
 	struct strbuf filter, head[2];
+	struct strbuf order; /* what the rows are ordered by */
 	struct top_table table;
 	struct screen_list list;
 	bool paused, table_is_stale;
 	struct lines_view *lines; /* NULL: not shown */
 };
+
+static int find_orders(const struct watching *watching, struct top_orders *orders, struct err *err)
+{
+	return top_orders_find(orders, &watching->looking->top, &watching->choice, err);
+}
+
+static int name_order(struct watching *watching, struct err *err)
+{
+	struct top_orders orders;
+	int ret = find_orders(watching, &orders, err);
+
+	if (ret)
+		return ret;
+	strbuf_reset(&watching->order);
+	strbuf_str(&watching->order, orders.items[orders.chosen].name);
+	top_orders_fini(&orders);
+	return 0;
+}
 
 static int lay_out(struct watching *watching, struct err *err)
 {
@@ -40,7 +59,7 @@ static int lay_out(struct watching *watching, struct err *err)
 	top_head_threads(&watching->looking->top, choice, &watching->head[1]);
 	watching->list.headings = HEAD_LINES + watching->table.heading_count;
 	watching->table_is_stale = false;
-	return ret;
+	return ret ? ret : name_order(watching, err);
 }
 
 /* The lines of one function, in a view of their own. */
@@ -269,20 +288,69 @@ static void put_title(void *self, struct screen_line *line)
 		screen_line_escape(line, SCREEN_BAR, strbuf_text(&watching->filter),
 				   watching->filter.len);
 	}
+	screen_line_printf(line, SCREEN_BAR, "   by %s", strbuf_text(&watching->order));
 }
 
 /* Keys. */
 
 enum { SORT_ALL = 0x100 }; /* beside an enum top_sort: since the beginning */
 
-static int choose_sort(struct screen *screen, void *self, int sort, struct err *err)
+static int sort_by(struct screen *screen, void *self, int sort, struct err *err)
 {
 	struct watching *watching = self;
 
-	watching->choice.sort = (enum top_sort)(sort & ~SORT_ALL);
+	watching->choice.sort = (unsigned int)(sort & ~SORT_ALL);
 	watching->choice.all = sort & SORT_ALL;
 	watching->list.selected = 0;
 	return lay_out(watching, err);
+}
+
+/* Takes over one of the orders, which were found for the choice. */
+static int take_order(struct watching *watching, struct top_orders *orders, size_t index,
+		      struct err *err)
+{
+	watching->choice.sort = orders->items[index].sort;
+	watching->choice.event = orders->items[index].event;
+	top_orders_fini(orders);
+	watching->list.selected = 0;
+	return lay_out(watching, err);
+}
+
+static int order_chosen(struct screen *screen, void *self, size_t index, struct err *err)
+{
+	struct top_orders orders;
+	int ret = find_orders(self, &orders, err);
+
+	return ret ? ret : take_order(self, &orders, index, err);
+}
+
+static int choose_order(struct screen *screen, void *self, int argument, struct err *err)
+{
+	struct top_orders orders;
+	const char **names;
+	int ret = find_orders(self, &orders, err);
+
+	if (ret)
+		return ret;
+	names = calloc(orders.len, sizeof(*names));
+	for (size_t i = 0; names && i < orders.len; i++)
+		names[i] = orders.items[i].name;
+	ret = names ? screen_choose(screen, "Sort by", names, orders.len, orders.chosen,
+				    order_chosen, self, err)
+		    : err_nomem(err);
+	free(names);
+	top_orders_fini(&orders);
+	return ret;
+}
+
+static int next_order(struct screen *screen, void *self, int step, struct err *err)
+{
+	struct top_orders orders;
+	int ret = find_orders(self, &orders, err);
+
+	return ret ? ret
+		   : take_order(self, &orders,
+				(orders.chosen + orders.len + (size_t)step) % orders.len, err);
 }
 
 static int choose_rows(struct screen *screen, void *self, int rows, struct err *err)
@@ -358,15 +426,18 @@ static int tell_legend(struct screen *screen, void *self, int argument, struct e
 }
 
 static const struct screen_key keys[] = {
-	{{SCREEN_ENTER, 'a'}, open_lines, 0, "lines", "the source of the function, as it runs"},
+	{{SCREEN_ENTER, 'a'}, open_lines, 0, "source", "the source of the function, as it runs"},
 	{{'f'}, choose_rows, TOP_FUNCTIONS, "functions", "rows are functions"},
 	{{'l'}, choose_rows, TOP_LINES, "lines", "rows are lines"},
 	{{'t'}, choose_rows, TOP_THREADS, "threads", "rows are threads"},
-	{{'1'}, choose_sort, TOP_BY_SELF, NULL, "by self (of threads: CPU), of the last seconds"},
-	{{'2'}, choose_sort, TOP_BY_TOTAL, NULL, "by total (GIL), of the last seconds"},
-	{{'3'}, choose_sort, TOP_BY_SELF | SORT_ALL, NULL, "by self, since the beginning"},
-	{{'4'}, choose_sort, TOP_BY_TOTAL | SORT_ALL, NULL, "by total, since the beginning"},
-	{{'5'}, choose_sort, TOP_BY_NAME, NULL, "by name"},
+	{{'s'}, choose_order, 0, "sort", "choose the column to sort by"},
+	{{'>', '.'}, next_order, 1, NULL, "sort by the next column"},
+	{{'<', ','}, next_order, -1, NULL, "sort by the column before"},
+	{{'1'}, sort_by, TOP_BY_SELF, NULL, "by self (of threads: CPU), of the last seconds"},
+	{{'2'}, sort_by, TOP_BY_TOTAL, NULL, "by total (GIL), of the last seconds"},
+	{{'3'}, sort_by, TOP_BY_SELF | SORT_ALL, NULL, "by self, since the beginning"},
+	{{'4'}, sort_by, TOP_BY_TOTAL | SORT_ALL, NULL, "by total, since the beginning"},
+	{{'5'}, sort_by, TOP_BY_NAME, NULL, "by name"},
 	{{'c'}, switch_all, 0, NULL, "since the beginning, or the last seconds"},
 	{{SCREEN_TAB, 'e'}, next_event, 0, NULL, "rank by the next event"},
 	{{'/'}, ask_filter, 0, "filter", "show only what has a word in its name or file"},
@@ -517,6 +588,7 @@ int top_screen(struct looking *looking, struct err *err)
 	screen_list_fini(&watching.list);
 	top_table_fini(&watching.table);
 	strbuf_fini(&watching.filter);
+	strbuf_fini(&watching.order);
 	strbuf_fini(&watching.head[0]);
 	strbuf_fini(&watching.head[1]);
 	if (!ret && looking->err.code) {

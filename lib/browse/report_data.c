@@ -1,6 +1,5 @@
 #include "browse/report.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -31,20 +30,6 @@ const char *report_sort_name(const struct report_view *view, unsigned int sort)
 		.metric->heading;
 }
 
-/* The metric's figure, as the column has it: blank where it is too uncertain. */
-static double metric_figure(const struct report_view *view, const struct view_row *row)
-{
-	size_t plan = view->metrics.chosen[view->sort - SORT_METRICS];
-	struct row_metrics metrics;
-
-	if (!metric_columns_due(&view->metrics, row, plan))
-		return -INFINITY;
-	metric_columns_row(&view->metrics, view->report.view, row, &metrics);
-	if (!metric_is_sure(view->metrics.measures.plans[plan].metric, &metrics.figures[plan]))
-		return -INFINITY;
-	return metrics.figures[plan].value;
-}
-
 static struct sort_key key_of(const struct report_view *view, uint32_t index)
 {
 	const struct view_row *row = &view->report.view->rows[index];
@@ -68,7 +53,8 @@ static struct sort_key key_of(const struct report_view *view, uint32_t index)
 					view->sort == SORT_NAME ? f->qualname : f->file);
 		break;
 	default:
-		key.figure = metric_figure(view, row);
+		key.figure = metric_columns_rank(&view->metrics, view->report.view, row,
+						 view->metrics.chosen[view->sort - SORT_METRICS]);
 	}
 	return key;
 }

@@ -2,6 +2,7 @@
 
 #include "base/text.h"
 
+#include <math.h>
 #include <string.h>
 
 /* The event without which the recording lacks a metric, in the user's words. */
@@ -142,6 +143,19 @@ bool metric_columns_due(const struct metric_columns *columns, const struct view_
 			return true;
 	}
 	return false;
+}
+
+double metric_columns_rank(const struct metric_columns *columns, const struct view *view,
+			   const struct view_row *row, size_t plan)
+{
+	struct row_metrics metrics;
+
+	if (!metric_columns_due(columns, row, plan))
+		return -INFINITY;
+	metric_columns_row(columns, view, row, &metrics);
+	return metric_is_sure(metric_of(columns, plan), &metrics.figures[plan])
+		       ? metrics.figures[plan].value
+		       : -INFINITY;
 }
 
 void metric_columns_line(const struct metric_columns *columns, const struct row_metrics *row,

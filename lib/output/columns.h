@@ -43,6 +43,9 @@ void metric_columns_text(const struct metric_columns *columns, const struct row_
 /* Has the row got anything below the line, so that a figure might be expected? */
 bool metric_columns_due(const struct metric_columns *columns, const struct view_row *row,
 			size_t plan);
+/* What rows are ordered by: the figure; -INFINITY, less than any, where it is left blank. */
+double metric_columns_rank(const struct metric_columns *columns, const struct view *view,
+			   const struct view_row *row, size_t plan);
 /* "IPC 0.41 ±0.02   38.2 MPKI ±1.9   memory-bound"; nothing where no figure is sure. */
 void metric_columns_line(const struct metric_columns *columns, const struct row_metrics *row,
 			 struct strbuf *out);

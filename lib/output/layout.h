@@ -22,6 +22,8 @@
 #define LAYOUT_DROP_METRICS 2
 #define LAYOUT_DROP_SPLIT 1
 
+#define LAYOUT_NAME_WANTED 22 /* columns that figures leave to a name */
+
 struct layout_choice {
 	uint32_t ranked;   /* event */
 	bool totals;	   /* columns of totals */

@@ -149,8 +149,6 @@ bool rows_pass(const struct report *report, const struct view_row *row, bool *be
 	return false;
 }
 
-#define NAME_WANTED 22 /* columns that figures leave to a name */
-
 static int add_labels(struct layout *layout, const struct report *report, struct err *err)
 {
 	int rc = 0;
@@ -171,7 +169,7 @@ static int add_labels(struct layout *layout, const struct report *report, struct
 							      .cut = l->cut,
 							      .gap = l->gap,
 							      .want = l->cut == TABLE_CUT_MIDDLE
-									      ? NAME_WANTED
+									      ? LAYOUT_NAME_WANTED
 									      : 0},
 					err);
 	return rc;

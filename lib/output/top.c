@@ -27,6 +27,7 @@ struct making {
 	const struct top_choice *choice;
 	struct profile *profile;
 	struct names *names;
+	const struct metric_columns *metrics;
 	struct layout layout;
 	struct table text;
 };
@@ -58,6 +59,7 @@ struct ranked {
 	const struct view_row *row;
 	const struct making *making;
 	double self, total;
+	double key; /* descending; of no meaning by name */
 };
 
 static int by_name(const struct ranked *a, const struct ranked *b)
@@ -73,16 +75,26 @@ static int by_name(const struct ranked *a, const struct ranked *b)
 static int by_choice(const void *first, const void *second)
 {
 	const struct ranked *a = first, *b = second;
-	enum top_sort sort = a->making->choice->sort;
-	double left = sort == TOP_BY_TOTAL ? a->total : a->self;
-	double right = sort == TOP_BY_TOTAL ? b->total : b->self;
 
-	if (sort == TOP_BY_NAME || left == right) {
-		if (sort != TOP_BY_NAME && a->total != b->total)
+	if (a->making->choice->sort != TOP_BY_NAME) {
+		if (a->key != b->key)
+			return a->key < b->key ? 1 : -1;
+		if (a->total != b->total)
 			return a->total < b->total ? 1 : -1;
-		return by_name(a, b);
 	}
-	return left < right ? 1 : -1;
+	return by_name(a, b);
+}
+
+static double key_of(const struct making *making, const struct view *view, const struct ranked *r)
+{
+	const struct metric_columns *metrics = making->metrics;
+	unsigned int sort = making->choice->sort;
+
+	/* Events that are ranked by may lack a metric that others had. */
+	if (sort >= TOP_BY_METRICS && sort - TOP_BY_METRICS < metrics->count)
+		return metric_columns_rank(metrics, view, r->row,
+					   metrics->chosen[sort - TOP_BY_METRICS]);
+	return sort == TOP_BY_TOTAL ? r->total : r->self;
 }
 
 static struct ranked *rank(const struct making *making, const struct view *view, size_t *count)
@@ -100,8 +112,10 @@ static struct ranked *rank(const struct making *making, const struct view *view,
 			.total = figure_share(row->counts[event].total, view->period_total[event]),
 		};
 
-		if (r.total >= LEAST_SHARE && passes(making, row->function))
-			ranked[(*count)++] = r;
+		if (r.total < LEAST_SHARE || !passes(making, row->function))
+			continue;
+		r.key = key_of(making, view, &r);
+		ranked[(*count)++] = r;
 	}
 	if (ranked)
 		qsort(ranked, *count, sizeof(*ranked), by_choice);
@@ -134,7 +148,11 @@ static void put_line(const struct making *making, const struct view_row *row)
 static int add_labels(struct making *making, struct err *err)
 {
 	static const struct table_column function[] = {
-		{.heading = "function", .left = true, .cut = TABLE_CUT_MIDDLE, .gap = 3},
+		{.heading = "function",
+		 .left = true,
+		 .cut = TABLE_CUT_MIDDLE,
+		 .gap = 3,
+		 .want = LAYOUT_NAME_WANTED},
 		{.heading = "", .left = true, .cut = TABLE_CUT_FRONT, .gap = 2},
 	};
 	static const struct table_column line[] = {
@@ -237,7 +255,7 @@ static int make_code(struct making *making, struct err *err)
 
 	if (!ret)
 		ret = metric_columns_init(&metrics, making->profile, choice.ranked, NULL, err);
-	choice.metrics = &metrics;
+	making->metrics = choice.metrics = &metrics;
 	if (!ret)
 		ret = layout_init(&making->layout, making->profile, making->names, &choice, err);
 	if (!ret)
@@ -286,7 +304,7 @@ static const char *state_words(char state)
 struct ranked_thread {
 	const struct thread_row *row;
 	double gil;
-	enum top_sort sort;
+	unsigned int sort;
 };
 
 static int by_thread(const void *first, const void *second)
@@ -398,6 +416,72 @@ int top_table_make(struct top_table *table, const struct top *top, const struct 
 	if (ret)
 		top_table_fini(table);
 	return ret;
+}
+
+/* Orders. */
+
+static int add_order(struct top_orders *orders, const struct top_choice *choice, unsigned int sort,
+		     uint32_t event, const char *of, const char *name, struct err *err)
+{
+	struct top_order *order = vec_push(orders);
+	struct strbuf text = {0};
+
+	if (!order)
+		return err_nomem(err);
+	text_escape(&text, of, strlen(of));
+	strbuf_printf(&text, "%s%s", *of ? " " : "", name);
+	*order = (struct top_order){sort, event, strbuf_detach(&text, NULL)};
+	if (sort == choice->sort && event == choice->event)
+		orders->chosen = orders->len - 1;
+	return order->name ? 0 : err_nomem(err);
+}
+
+static int find_code_orders(struct top_orders *orders, const struct profile *profile,
+			    const struct top_choice *choice, struct err *err)
+{
+	uint32_t events = (uint32_t)profile_event_count(profile), sampled = 0;
+	struct metric_columns metrics;
+	int ret = metric_columns_init(&metrics, profile, choice->event, NULL, err);
+
+	for (uint32_t e = 0; e < events; e++)
+		sampled += profile_event(profile, e)->sampled;
+	for (uint32_t e = 0; e < events && !ret; e++) {
+		const char *of = sampled > 1 ? profile_event(profile, e)->name : "";
+
+		if (!profile_event(profile, e)->sampled)
+			continue;
+		ret = add_order(orders, choice, TOP_BY_SELF, e, of, "self", err);
+		if (!ret)
+			ret = add_order(orders, choice, TOP_BY_TOTAL, e, of, "total", err);
+	}
+	for (unsigned int i = 0; !ret && i < metrics.count; i++)
+		ret = add_order(orders, choice, TOP_BY_METRICS + i, choice->event, "",
+				metrics.measures.plans[metrics.chosen[i]].metric->heading, err);
+	return ret ? ret : add_order(orders, choice, TOP_BY_NAME, choice->event, "", "name", err);
+}
+
+int top_orders_find(struct top_orders *orders, const struct top *top,
+		    const struct top_choice *choice, struct err *err)
+{
+	static const char *const of_threads[] = {
+		[TOP_BY_SELF] = "CPU", [TOP_BY_TOTAL] = "GIL", [TOP_BY_NAME] = "name"};
+	int ret = 0;
+
+	*orders = (struct top_orders){0};
+	if (choice->rows != TOP_THREADS)
+		ret = find_code_orders(orders, live_profile(top->live, choice->all), choice, err);
+	for (unsigned int i = 0; choice->rows == TOP_THREADS && i <= TOP_BY_NAME && !ret; i++)
+		ret = add_order(orders, choice, i, choice->event, "", of_threads[i], err);
+	if (ret)
+		top_orders_fini(orders);
+	return ret;
+}
+
+void top_orders_fini(struct top_orders *orders)
+{
+	for (size_t i = 0; i < orders->len; i++)
+		free(orders->items[i].name);
+	vec_fini(orders);
 }
 
 /* The head. */

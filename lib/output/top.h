@@ -26,17 +26,32 @@ struct top {
 };
 
 enum top_rows { TOP_FUNCTIONS, TOP_LINES, TOP_THREADS };
-enum top_sort { TOP_BY_SELF, TOP_BY_TOTAL, TOP_BY_NAME };
+/* Metrics are TOP_BY_METRICS + their number among the columns. */
+enum top_sort { TOP_BY_SELF, TOP_BY_TOTAL, TOP_BY_NAME, TOP_BY_METRICS };
 
 struct top_choice {
 	enum top_rows rows;
-	enum top_sort sort; /* threads: by CPU, by GIL, by name */
+	unsigned int sort;  /* enum top_sort; of threads: by CPU, by GIL, by name */
 	uint32_t event;	    /* that ranks */
 	bool all;	    /* since the beginning, not the window */
 	const char *filter; /* part of a function's or file's or thread's name; NULL: all */
 	size_t most;	    /* rows; 0: all */
 	int width;	    /* columns; 0: no limit */
 };
+
+/* What the rows can be ordered by: the columns of the table, from left to right. */
+struct top_order {
+	unsigned int sort;
+	uint32_t event;
+	char *name; /* "self", "cache-misses total", "IPC" */
+};
+struct top_orders {
+	VEC_OF(struct top_order)
+	size_t chosen; /* index of the choice's */
+};
+int top_orders_find(struct top_orders *orders, const struct top *top,
+		    const struct top_choice *choice, struct err *err);
+void top_orders_fini(struct top_orders *orders);
 
 /* The lines of a table, and what each row is. All zero is empty. */
 struct top_row {

@@ -251,7 +251,7 @@ def memory():
 @live.test
 def screen():
     """The table on a terminal: rows, order, filter, lines of a function, pause, and the end."""
-    with tempfile.TemporaryDirectory() as folder, terminal.terminal(100, 24) as shown:
+    with tempfile.TemporaryDirectory() as folder, terminal.terminal(120, 24) as shown:
         path = f"{folder}/shares.py"
         with open(path, "w") as source:
             source.write(SHARES)
@@ -262,7 +262,15 @@ def screen():
         shown.wait(r"spin +shares.py:5 +while time.thread_time\(\) < end: pass")
         shown.keys("t")
         shown.wait(r"^ *[\d.]+%  +[\d.]+% +\d+  .*spin  shares.py:5")
-        shown.keys("f", "2", "/")
+        shown.keys("f", "2")
+        shown.wait(r"by (\S+ )?total")
+        shown.keys("<")
+        shown.wait(r"by (\S+ )?self")
+        shown.keys("s")
+        shown.wait("Sort by")
+        shown.keys("Down", "Enter")
+        shown.wait(r"by (\S+ )?total")
+        shown.keys("/")
         shown.run("hot")
         lines = shown.wait(r"filter: hot")
         shown.wait(r"\bcold\b", gone=True)
@@ -272,7 +280,7 @@ def screen():
         shown.wait("paused")
         shown.resize(50, 10)
         shown.wait("60")
-        shown.resize(100, 24)
+        shown.resize(120, 24)
         shown.wait("paused")
         shown.keys("q")
         # What the program wrote comes when the terminal is free again.

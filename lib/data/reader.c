@@ -287,7 +287,7 @@ int data_payload(struct data_file *file, size_t want, struct bytes *shown, struc
 
 	want = want < DATA_PAYLOAD_MAX ? want : DATA_PAYLOAD_MAX;
 	want = want < file->payload ? want : (size_t)file->payload;
-	*shown = bytes_of(NULL, 0);
+	*shown = bytes_of("", 0); /* no arithmetic on a null pointer */
 	if (!want)
 		return 0;
 	rc = source_peek(&file->source, want, file->position, &data, &have, err);

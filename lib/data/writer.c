@@ -33,10 +33,8 @@ static int fail(struct data_writer *writer, struct err *err)
 	return writer->failure.code;
 }
 
-static int write_out(struct data_writer *writer, const void *bytes, size_t len, struct err *err)
+static int write_part(struct data_writer *writer, const void *bytes, size_t len, struct err *err)
 {
-	uint64_t *cut;
-
 	if (io_write_full(writer->fd, bytes, len) < 0) {
 		int saved = errno;
 
@@ -49,10 +47,25 @@ static int write_out(struct data_writer *writer, const void *bytes, size_t len, 
 	}
 	writer->end += len;
 	writer->total_out += len;
-	cut = vec_push(&writer->cuts);
+	return 0;
+}
+
+/* What belongs together ends here. */
+static void may_cut(struct data_writer *writer)
+{
+	uint64_t *cut = vec_push(&writer->cuts);
+
 	if (cut)
 		*cut = writer->end;
-	return 0;
+}
+
+static int write_out(struct data_writer *writer, const void *bytes, size_t len, struct err *err)
+{
+	int rc = write_part(writer, bytes, len, err);
+
+	if (!rc)
+		may_cut(writer);
+	return rc;
 }
 
 /* The length of the whole records within the first `len` bytes of the buffer; of the first record
@@ -150,6 +163,38 @@ int data_write(struct data_writer *writer, const void *records, size_t len, stru
 		}
 	}
 	return 0;
+}
+
+/* It lies behind its record and cannot be compressed: perf takes it from the file as it is. */
+int data_write_trace(struct data_writer *writer, const struct data_trace_piece *piece,
+		     struct err *err)
+{
+	static const unsigned char padding[8];
+	size_t len = bytes_left(&piece->parts[0]) + bytes_left(&piece->parts[1]);
+	const struct {
+		struct perf_event_header header;
+		uint64_t size, offset, reference;
+		uint32_t buffer, tid, cpu, reserved;
+	} record = {
+		.header = {.type = RECORD_AUXTRACE, .size = sizeof(record)},
+		.size = (len + 7) & ~(size_t)7,
+		.offset = piece->offset,
+		.buffer = piece->buffer,
+		.tid = piece->tid,
+		.cpu = piece->cpu,
+	};
+	int rc = writer->failure.code ? fail(writer, err) : flush(writer, true, err);
+
+	writer->total_in += sizeof(record) + record.size;
+	if (!rc)
+		rc = write_part(writer, &record, sizeof(record), err);
+	for (int i = 0; !rc && i < 2; i++)
+		rc = write_part(writer, piece->parts[i].at, bytes_left(&piece->parts[i]), err);
+	if (!rc)
+		rc = write_part(writer, padding, record.size - len, err);
+	if (!rc)
+		may_cut(writer);
+	return rc;
 }
 
 int data_write_round(struct data_writer *writer, struct err *err)

@@ -26,6 +26,15 @@ int data_writer_open(struct data_writer **writer, const char *path, const struct
 
 /* Whole records, host byte order. SAMPLE_TIME is kept from what data_writer_time() is told. */
 int data_write(struct data_writer *writer, const void *records, size_t len, struct err *err);
+/* A piece of a hardware trace, as AUXTRACE: `offset` is where it begins in its buffer, of which
+ * each has a number; a CPU's, or (cpu -1) a thread's. */
+struct data_trace_piece {
+	uint64_t offset;
+	uint32_t buffer, tid, cpu;
+	struct bytes parts[2]; /* of it, one behind the other */
+};
+int data_write_trace(struct data_writer *writer, const struct data_trace_piece *piece,
+		     struct err *err);
 int data_write_round(struct data_writer *writer, struct err *err); /* FINISHED_ROUND */
 void data_writer_time(struct data_writer *writer, uint64_t sample_time);
 

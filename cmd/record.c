@@ -222,7 +222,7 @@ static void say_what_happened(const struct session *session, const char *name,
 			      const struct recorder_result *result)
 {
 	session_warn(session, name);
-	if (!result->samples)
+	if (!result->samples && !result->trace_bytes)
 		log_warn("no samples: %s used too little CPU time, or its events did not "
 			 "occur; a higher -F or a smaller -c takes more",
 			 result->target[0] ? result->target : "the program");
@@ -249,7 +249,7 @@ static void say_what_happened(const struct session *session, const char *name,
 
 static void say_result(const struct recorder_options *options, const struct recorder_result *result)
 {
-	char size[32], samples[32], lost[32];
+	char size[32], samples[32], lost[32], trace[32];
 	struct strbuf path = {0};
 
 	if (given.quiet || !isatty(STDERR_FILENO))
@@ -260,6 +260,10 @@ static void say_result(const struct recorder_options *options, const struct reco
 	text_escape(&path, options->path, strlen(options->path));
 	fprintf(stderr, "[ pyperf: %s, %s, %s samples, %s lost", strbuf_text(&path), size, samples,
 		lost);
+	if (result->trace_bytes) {
+		text_size(trace, sizeof(trace), result->trace_bytes);
+		fprintf(stderr, ", %s of trace", trace);
+	}
 	if (result->samples && options->python != RECORDER_PYTHON_OFF)
 		fprintf(stderr, ", Python on %.1f%%",
 			100.0 * (double)result->python / (double)result->samples);

@@ -215,6 +215,18 @@ const struct arch *arch_host(void)
 #endif
 }
 
+bool arch_counter(uint64_t *ticks, uint64_t *hz)
+{
+#if defined(__aarch64__)
+	__asm__ volatile("isb\n\tmrs %0, cntvct_el0" : "=r"(*ticks));
+	__asm__ volatile("mrs %0, cntfrq_el0" : "=r"(*hz));
+	return *hz > 0;
+#else
+	*ticks = *hz = 0;
+	return false;
+#endif
+}
+
 const struct arch *arch_by_name(const char *name)
 {
 	for (size_t i = 0; i < ARCHS; i++)

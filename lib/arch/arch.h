@@ -82,6 +82,9 @@ struct arch_call {
 };
 
 const struct arch *arch_host(void);
+/* The counter that traces have their times of, and how often a second it ticks; false where the
+ * architecture has none. */
+bool arch_counter(uint64_t *ticks, uint64_t *hz);
 /* NULL for one that is not known. */
 const struct arch *arch_by_name(const char *name);
 const struct arch *arch_by_machine(uint16_t elf_machine);

@@ -31,6 +31,7 @@ struct event_spec {
 	bool fallback; /* stands in for an event that this machine does not have */
 	bool counted;  /* not sampled: the samples of its group's leader read it */
 	bool weak;     /* of its group: it is taken out of it where it does not fit */
+	bool traces;   /* into a buffer apart (AUX): it has no samples and no count */
 	bool along;    /* nobody asked for it: it is left out quietly */
 	char *cpus;    /* "0-15": those that count it, on a hybrid CPU; NULL: all */
 };

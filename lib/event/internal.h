@@ -101,6 +101,8 @@ bool event_number(const char *text, uint64_t *value);
 int event_sysfs_parse(const struct event_system *sys, const char *pmu, const char *terms,
 		      struct perf_event_attr *attr, char **renamed, struct err *err);
 /* Reads PMU/folder/file, or PMU/file where folder is ""; false where there is none. */
+/* Does it write a trace that is recorded as it is, and no samples? */
+bool event_sysfs_traces(const char *pmu);
 bool event_sysfs_read(const struct event_system *sys, const char *pmu, const char *folder,
 		      const char *file, char *buf, size_t size);
 bool event_sysfs_type(const struct event_system *sys, const char *pmu, uint32_t *type);

@@ -259,6 +259,7 @@ static int resolve_slashes(const struct parser *p, char *text, struct event_spec
 		ret = resolve_terms(p, text, terms, modifiers, spec, &renamed);
 	else
 		ret = event_sysfs_parse(p->sys, text, terms, &spec->attr, &renamed, p->err);
+	spec->traces = !ret && event_sysfs_traces(text);
 	if (!ret && *modifiers)
 		ret = apply_modifiers(&spec->attr, whole, modifiers, p->err);
 	if (renamed) {

@@ -90,7 +90,8 @@ static int settle(const struct event_system *sys, struct event_spec *spec, struc
 		int fd = event_try_open(sys, spec, -1);
 
 		if (fd >= 0) {
-			bool runs = !needs_counter(attr) || runs_alone(sys, spec, fd);
+			bool runs = !needs_counter(attr) || spec->traces ||
+				    runs_alone(sys, spec, fd);
 
 			close(fd);
 			return runs ? 0 : -EBUSY;

@@ -317,13 +317,13 @@ static int unknown_pmu(const struct event_system *sys, const char *pmu, struct e
 	return ret;
 }
 
-/* These write a stream of their own into a buffer apart, and no samples. */
+/* These write a stream of their own into a buffer apart, and no samples. `terms`: what is to be
+ * switched on for us to read it; NULL where we do not. */
 static const struct tracer {
-	const char *prefix;
-	bool is_read; /* from perf's recordings (ring/spe.h) */
+	const char *prefix, *terms;
 } tracers[] = {
-	{"arm_spe", true}, {"intel_pt", false}, {"intel_bts", false},
-	{"cs_etm", false}, {"hisi_ptt", false},
+	{"arm_spe", "ts_enable=1"}, {"intel_pt", NULL}, {"intel_bts", NULL},
+	{"cs_etm", NULL},	    {"hisi_ptt", NULL},
 };
 
 static const struct tracer *find_tracer(const char *pmu)
@@ -334,19 +334,21 @@ static const struct tracer *find_tracer(const char *pmu)
 	return NULL;
 }
 
-static int refuse_tracer(const char *pmu, const struct tracer *tracer, struct err *err)
+bool event_sysfs_traces(const char *pmu)
+{
+	const struct tracer *tracer = find_tracer(pmu);
+
+	return tracer && tracer->terms;
+}
+
+static int refuse_tracer(const char *pmu, struct err *err)
 {
 	err_set(err, ERR_UNSUPPORTED,
 		"%s traces into a buffer of its own, which pyperf does not record", pmu);
-	if (tracer->is_read)
-		err_hint(err,
-			 "record with perf record -e %s// -- COMMAND: pyperf reads its recordings",
-			 pmu);
-	else
-		err_hint(err,
-			 "perf record -e %s// -- COMMAND, then `perf inject --itrace -i perf.data "
-			 "-o OUT` makes samples of the trace, which pyperf reads",
-			 pmu);
+	err_hint(err,
+		 "perf record -e %s// -- COMMAND, then `perf inject --itrace -i perf.data -o OUT` "
+		 "makes samples of the trace, which pyperf reads",
+		 pmu);
 	return ERR_UNSUPPORTED;
 }
 
@@ -355,16 +357,19 @@ int event_sysfs_parse(const struct event_system *sys, const char *pmu, const cha
 {
 	struct pmu on = {.sys = sys, .name = pmu, .given = terms, .renamed = renamed};
 	const struct tracer *tracer;
-	int ret;
+	int ret = 0;
 
 	*renamed = NULL;
 	if (!event_sysfs_type(sys, pmu, &on.type))
 		return unknown_pmu(sys, pmu, err);
 	tracer = find_tracer(pmu);
-	if (tracer)
-		return refuse_tracer(pmu, tracer, err);
+	if (tracer && !tracer->terms)
+		return refuse_tracer(pmu, err);
 	attr->type = on.type;
-	ret = apply_terms(&on, terms, 0, attr, err);
+	if (tracer)
+		ret = apply_terms(&on, tracer->terms, 0, attr, err);
+	if (!ret)
+		ret = apply_terms(&on, terms, 0, attr, err);
 	if (ret < 0) {
 		free(*renamed);
 		*renamed = NULL;

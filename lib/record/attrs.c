@@ -90,22 +90,22 @@ static void about_memory(struct perf_event_attr *attr, const struct event_spec *
 	}
 }
 
-void attr_sampled(struct perf_event_attr *attr, const struct event_spec *spec,
-		  const struct recorder_options *options, enum recorder_target_kind kind,
-		  const struct native *native)
+/* One operation in so many: what Arm's cores can do at the least, where the least is not known. */
+#define TRACE_PERIOD 4096
+
+/* Of records that go to the ring there are those that tell of the trace. The source of data says to
+ * perf that it has some. */
+static void attr_traced(struct perf_event_attr *attr, const struct recorder_options *options)
 {
-	*attr = spec->attr;
-	common(attr);
-	attr->sample_type |= PERF_SAMPLE_IP | PERF_SAMPLE_PERIOD;
-	if (options->chain != RECORDER_CHAIN_NONE)
-		attr->sample_type |= PERF_SAMPLE_CALLCHAIN;
-	if (options->chain == RECORDER_CHAIN_LBR)
-		way_lbr_attr(attr);
-	if (native)
-		native_attr(native, attr);
-	if (is_tracepoint(attr))
-		attr->sample_type |= PERF_SAMPLE_RAW;
-	about_memory(attr, spec);
+	attr->sample_type |= PERF_SAMPLE_IP | PERF_SAMPLE_DATA_SRC;
+	attr->context_switch = 1; /* for kernels that do not let the trace say who runs */
+	if (attr->freq || !attr->sample_period)
+		attr->sample_period = options->period ? options->period : TRACE_PERIOD;
+	attr->freq = 0;
+}
+
+static void attr_rate(struct perf_event_attr *attr, const struct recorder_options *options)
+{
 	/* Tracepoints and faults are told of one by one: which page was touched where. */
 	if (attr->sample_period) {
 		; /* or sample_freq: the event's own terms have it */
@@ -119,6 +119,34 @@ void attr_sampled(struct perf_event_attr *attr, const struct event_spec *spec,
 	}
 	if (is_each(attr) && !attr->freq && attr->sample_period > 1)
 		attr->sample_type &= ~(uint64_t)PERF_SAMPLE_PERIOD;
+}
+
+static void attr_samples(struct perf_event_attr *attr, const struct event_spec *spec,
+			 const struct recorder_options *options, const struct native *native)
+{
+	attr->sample_type |= PERF_SAMPLE_IP | PERF_SAMPLE_PERIOD;
+	if (options->chain != RECORDER_CHAIN_NONE)
+		attr->sample_type |= PERF_SAMPLE_CALLCHAIN;
+	if (options->chain == RECORDER_CHAIN_LBR)
+		way_lbr_attr(attr);
+	if (native)
+		native_attr(native, attr);
+	if (is_tracepoint(attr))
+		attr->sample_type |= PERF_SAMPLE_RAW;
+	about_memory(attr, spec);
+	attr_rate(attr, options);
+}
+
+void attr_sampled(struct perf_event_attr *attr, const struct event_spec *spec,
+		  const struct recorder_options *options, enum recorder_target_kind kind,
+		  const struct native *native)
+{
+	*attr = spec->attr;
+	common(attr);
+	if (spec->traces)
+		attr_traced(attr, options);
+	else
+		attr_samples(attr, spec, options, native);
 	attr->inherit = kind != RECORDER_CPUS && !options->no_inherit;
 	/* Cycles do not count while a CPU idles; nor does what stands in for them. */
 	attr->exclude_idle = spec->fallback;

@@ -3,6 +3,7 @@
 #include "base/cpus.h"
 #include "base/log.h"
 #include "record/attrs.h"
+#include "record/traces.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -219,16 +220,23 @@ static bool is_tracepoint(const struct data_event *event)
 	return event->attr.type == PERF_TYPE_TRACEPOINT;
 }
 
-/* Members that a leader's samples read have none. */
-static bool writes_samples(const struct data_event *event)
+static bool traces(const struct channels *channels, size_t index)
 {
-	return event->attr.sample_period > 0; /* or sample_freq */
+	return index < channels->sampled && channels->options->events->items[index].traces;
+}
+
+/* Members that a leader's samples read have none. */
+static bool writes_samples(const struct channels *channels, size_t index)
+{
+	const struct perf_event_attr *attr = &channels->events[index].attr;
+
+	return attr->sample_period > 0 && !traces(channels, index); /* or sample_freq */
 }
 
 /* Opens one event, sends its records to a ring of the channel, keeps its fd and id. ERR_NOT_FOUND
  * where the task has ended. *fd stays the channels'. */
-static int open_event(struct channels *channels, const struct channel *channel, size_t index,
-		      pid_t tid, int group, int *fd, struct err *err)
+static int open_event(struct channels *channels, struct channel *channel, size_t index, pid_t tid,
+		      int group, int *fd, struct err *err)
 {
 	struct data_event *event = &channels->events[index];
 	bool sampled = index < channels->sampled;
@@ -257,7 +265,9 @@ static int open_event(struct channels *channels, const struct channel *channel, 
 		.tid = tid,
 	};
 	ret = redirect(*fd, sampled ? channel->samples_fd : channel->sideband_fd, err);
-	if (!ret && sampled && writes_samples(event) && !is_tracepoint(event))
+	if (!ret && traces(channels, index) && !channel->aux.data)
+		ret = aux_open(&channel->aux, *fd, &channel->samples, TRACES_PAGES, err);
+	if (!ret && sampled && writes_samples(channels, index) && !is_tracepoint(event))
 		ret = pythons_attach(channels->pythons, *fd, false, err);
 	return ret ? ret
 		   : add_id(channels, (size_t)(channel - channels->items), index, *fd, &slot->id,
@@ -498,6 +508,7 @@ static void close_rings(struct channels *channels)
 	for (size_t i = 0; i < channels->len; i++) {
 		struct channel *channel = &channels->items[i];
 
+		aux_close(&channel->aux);
 		ring_close(&channel->samples);
 		ring_close(&channel->sideband);
 		close_fd(channel->samples_fd);
@@ -540,7 +551,8 @@ int channels_open(struct channels *channels, const struct recorder_options *opti
 
 	*channels = (struct channels){
 		.options = options, .target = target, .pythons = pythons, .native = native};
-	if (!target->cpus.len)
+	ret = traces_find(&channels->traced, options, pythons, err);
+	if (!ret && !target->cpus.len)
 		ret = cpus_online(&online, err);
 	if (!ret)
 		ret = fit_rings(channels, target->cpus.len ? &target->cpus : &online, err);

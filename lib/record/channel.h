@@ -7,6 +7,7 @@
 #include "record/doubt.h"
 #include "record/pythons.h"
 #include "record/recorder.h"
+#include "ring/aux.h"
 #include "ring/ring.h"
 
 /*
@@ -22,7 +23,8 @@ struct channel {
 	int samples_fd, sideband_fd; /* own the rings, are polled */
 	int python_fd;
 	struct ring samples, sideband;
-	uint64_t before_ns; /* CPU time that the tasks had there before counting began */
+	struct aux_area aux; /* beside `samples`, where an event traces (traces.h) */
+	uint64_t before_ns;  /* CPU time that the tasks had there before counting began */
 };
 
 /* An event that is open for one task (or for whatever runs) on one CPU. */
@@ -46,6 +48,7 @@ struct channels {
 	const struct recorder_target *target;
 	struct pythons *pythons;
 	const struct native *native;
+	const struct event_spec *traced; /* the event that traces; NULL: none */
 	/* The events of the file: the sampled ones in their order, then side-band, then (when
 	 * there is a walker) Python frames. ids belong to the channels. */
 	struct data_event *events;

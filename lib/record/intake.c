@@ -9,6 +9,7 @@
 #include "record/hits.h"
 #include "record/native.h"
 #include "record/pythons.h"
+#include "record/traces.h"
 #include "ring/record.h"
 
 #include <string.h>
@@ -405,6 +406,13 @@ int recorder_read_sideband(struct recorder *recorder, struct err *err)
 	return ret;
 }
 
+static uint32_t first_task(const struct recorder *recorder)
+{
+	const struct recorder_target *target = recorder->target;
+
+	return target->tasks.len ? (uint32_t)target->tasks.items[0].pid : UINT32_MAX;
+}
+
 int recorder_read_round(struct recorder *recorder, struct err *err)
 {
 	int ret = recorder_read_sideband(recorder, err);
@@ -413,6 +421,9 @@ int recorder_read_round(struct recorder *recorder, struct err *err)
 	recorder->held = false;
 	for (size_t i = 0; !ret && i < recorder->channels.len; i++)
 		ret = read_ring(recorder, i, &recorder->channels.items[i].samples, err);
+	for (size_t i = 0; !ret && recorder->channels.traced && i < recorder->channels.len; i++)
+		ret = traces_take(&recorder->channels, i, first_task(recorder), recorder->writer,
+				  &recorder->result.trace_bytes, err);
 	if (ret || recorder->held)
 		return ret;
 	pythons_round(recorder->pythons);

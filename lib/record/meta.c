@@ -194,6 +194,9 @@ void meta_machine(struct machine_facts *facts, const char *const *argv)
 		snprintf(facts->arch, sizeof(facts->arch), "%s", uts.machine);
 	}
 	read_cpu_desc(facts->cpu_desc, sizeof(facts->cpu_desc));
+	/* Arm's: by it the trace's numbers of data sources are read. */
+	io_read_line("/sys/devices/system/cpu/cpu0/regs/identification/midr_el1", facts->cpuid,
+		     sizeof(facts->cpuid), NULL);
 	clock_getres(CLOCK_MONOTONIC, &resolution);
 	facts->info = (struct data_info){
 		.hostname = facts->hostname,
@@ -201,6 +204,7 @@ void meta_machine(struct machine_facts *facts, const char *const *argv)
 		.perf_version = "pyperf " PYPERF_VERSION,
 		.arch = facts->arch,
 		.cpu_desc = facts->cpu_desc[0] ? facts->cpu_desc : NULL,
+		.cpuid = facts->cpuid[0] ? facts->cpuid : NULL,
 		.cpus_available = (uint32_t)sysconf(_SC_NPROCESSORS_CONF),
 		.cpus_online = (uint32_t)sysconf(_SC_NPROCESSORS_ONLN),
 		.total_memory_kb = (uint64_t)sysconf(_SC_PHYS_PAGES) *

@@ -22,7 +22,7 @@ int meta_store(struct data_writer *writer, const struct meta *meta, struct err *
 
 struct machine_facts {
 	struct data_info info; /* points into the rest */
-	char hostname[256], os_release[256], arch[80], cpu_desc[256];
+	char hostname[256], os_release[256], arch[80], cpu_desc[256], cpuid[64];
 };
 /* Clocks are read here: call it when recording starts. argv is borrowed. */
 void meta_machine(struct machine_facts *facts, const char *const *argv);

@@ -16,6 +16,7 @@
 #include "record/pythons.h"
 #include "record/sums.h"
 #include "record/target.h"
+#include "record/traces.h"
 #include "symbol/elf.h"
 
 #include <errno.h>
@@ -174,12 +175,15 @@ int recorder_tell_state(struct recorder *recorder, struct err *err)
 		.id = sideband->ids[0],
 		.native = recorder->native,
 	};
+	struct traces_clock clock;
 	int ret;
 
 	if (recorder->options->counting)
 		return 0;
 	ret = kernel_store_maps(&synth, samples_kernel(recorder->options->events), err);
-
+	if (!ret && recorder->channels.traced)
+		ret = traces_tell(&recorder->out, recorder->channels.traced->attr.type,
+				  traces_clock_now(&clock) ? &clock : NULL, err);
 	if (!ret && recorder->pid_namespace && recorder->target->kind == RECORDER_CPUS)
 		ret = synth_comm(&synth, 0, 0, "[other pid namespaces]", err);
 	/* What a held child has now, its exec drops. */

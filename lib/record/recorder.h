@@ -122,6 +122,7 @@ struct recorder_options {
 struct recorder_result {
 	char target[256]; /* in words, of what is no command: "process 12 (python3)" */
 	uint64_t samples; /* of the events that were asked for */
+	uint64_t trace_bytes;
 	uint64_t lost;
 	uint64_t reads_dropped; /* samples whose counts went backwards: nothing was taken from them
 				 */

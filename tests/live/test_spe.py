@@ -173,6 +173,25 @@ def samples_are_perfs():
 
 
 @live.test
+def perf_reads_what_the_recorder_writes():
+    """No machine here has an SPE: the recorder's parts are fed by a unit test, which leaves its recording on demand."""
+    if not shutil.which("perf"):
+        raise live.Skip("no perf here")
+    with live.scratch_folder() as folder:
+        path = os.path.join(folder, "recording")
+        subprocess.run([live.BUILD / "tests/unit/test_traces"], env={**os.environ, "TRACE_RECORDING": path}, check=True)
+        lines = [line.split() for line in perf_samples(path, "M", "tid,time") if line.strip()]
+        answer = memory_rows(path)
+        ours = re.findall(r"^hot +100/(\d+) +\[\d+\] +([\d.]+):", live.pyperf("script", "-i", path).stdout, re.M)
+    if not lines:
+        raise live.Skip("this perf does not decode Arm SPE")
+    # Twenty loads in each of twenty pieces, of which ten are cut within the last one.
+    check(answer["accesses"] == len(ours) == 390, answer, len(ours))
+    check(sorted(f"{tid} {time}:" for tid, time in ours) == sorted(" ".join(line) for line in lines), ours, lines)
+    return "390 loads"
+
+
+@live.test
 def what_is_missing_is_said():
     file = File(False)
     file.program(HOT, b"hot", 0, 0)

@@ -26,12 +26,11 @@ import subprocess
 import sys
 import time
 
-DRAWS = 1000
+DRAWS = 500
 UNSURE = 0.05
 FEWEST_ROUNDS = 6  # that tell how sure a figure is
 FASTEST = 10  # of a hundred stretches so many are taken for undisturbed
-# Of the CPUs, that others may use where a claim is about the time of the clock.
-QUIET = 0.05
+QUIET = 0.05  # of the CPUs, that others may use where a claim is to fail
 # Before a slice the same work is done uncounted: a recorder that was switched off ends what it has, and one
 # that was switched on comes into its rhythm.
 SETTLE_SECONDS = 0.3
@@ -224,29 +223,27 @@ class Comparison:
 
 
 def tell(say, compared, pairs, limit=None, times=1):
-    """The figures, and whether they hold: each recorder of `pairs` (ours -> perf's) adds at most `limit` and at
-    most so many times what the other adds. The clock decides that only where nobody else works."""
+    """The figures, and whether they hold: each recorder of `pairs` (ours -> perf's) adds at most `limit`, and at
+    most so many times what the other adds. What fails where others work may be their doing."""
     quiet = compared.others <= QUIET
 
-    def told(figure, estimate, claim="", holds=""):
-        say(f"{figure} ({estimate.bounds()})", f"{estimate.value:.2%}", claim, holds)
+    def verdict(estimate, most):
+        holds = estimate.at_most(most)
+        return "undecided" if holds is None or (not holds and not quiet) else holds
 
-    def verdict(estimate, most, judged):
-        holds = estimate.at_most(most) if judged else None
-        return "undecided" if holds is None else holds
+    def told(figure, estimate, claim="", most=None):
+        say(f"{figure} ({estimate.bounds()})", f"{estimate.value:.2%}", claim, None if most is None else verdict(estimate, most))
 
     say("of the CPUs, used by others and the host", f"{compared.others:.1%}")
-    for words, seconds, judged in (("by the clock", clock, quiet), ("undisturbed", undisturbed, True)):
+    for words, seconds in (("by the clock", clock), ("undisturbed", undisturbed)):
         say(f"a stretch of the work, {words}", f"{compared.alone(seconds) * 1e3:.2f} ms")
-        told("  alone, beside alone", compared.null(seconds))
+        told("  added by nothing", compared.null(seconds))
         for name in compared.recorders:
-            added = compared.added(name, seconds)
             bounded = limit is not None and name in pairs
-            told(f"  added by {name}", added, f"at most {limit:.0%}" if bounded else "",
-                 verdict(added, limit, judged) if bounded else "")
+            told(f"  added by {name}", compared.added(name, seconds),
+                 *((f"at most {limit:.0%}, nobody else at work", limit) if bounded else ()))
         for name, other in pairs.items():
-            more = compared.more(name, other, seconds, times)
-            against = f"{times} times {other}'s" if times != 1 else f"{other}'s"
-            told(f"  {name}'s, beyond {against}", more, "none", verdict(more, 0, judged))
+            against = f"{times} times {other}" if times != 1 else other
+            told(f"  {name} beyond {against}", compared.more(name, other, seconds, times), "nothing", 0)
     for name in compared.recorders:
         say(f"{name}: its process, of a CPU", f"{compared.share(name):.2%}")

@@ -18,9 +18,10 @@ struct bytes {
 	bool bad, swap;
 };
 
+/* Nothing may be NULL, to which C allows no addition, not even of 0. */
 static inline struct bytes bytes_of(const void *data, size_t len)
 {
-	return (struct bytes){.at = data, .end = (const unsigned char *)data + len};
+	return (struct bytes){.at = data, .end = len ? (const unsigned char *)data + len : data};
 }
 
 static inline size_t bytes_left(const struct bytes *b)
@@ -38,7 +39,8 @@ static inline const void *bytes_take(struct bytes *b, size_t len)
 		b->at = b->end;
 		return NULL;
 	}
-	b->at += len;
+	if (len)
+		b->at += len;
 	return at;
 }
 

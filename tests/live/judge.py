@@ -12,6 +12,8 @@ EDGES = live.WORKLOADS / "edges.py"
 RATE = 7999
 STACKS_RATE = 19999  # where not time is judged, but each stack by itself
 SHARES_MOST = 50_000  # samples that tell how shares differ from the truth
+SURE = 0.999  # of one interval; some thousand are looked at, each TRIES times before it counts
+TRIES = 3
 SECTIONS = len(re.findall(r"^@section$", TRUTH.read_text(), re.MULTILINE))
 MARKS = {
     match[1]: number
@@ -41,12 +43,13 @@ class Truth:
         hits = {mark: (self.samples[MARKS[mark]], spent / total) for mark, spent in account.items()}
         return hits, sum(samples for samples, _ in hits.values())
 
-    def complaints(self, section, probability=0.99):
-        """Marks of a section whose samples lie outside the interval around their share."""
+    def complaints(self, section):
+        """What lies outside the interval around its share, as in persistent()."""
         hits, samples = self.shares(section)
         for mark, (count, share) in hits.items():
-            if not live.within(count, samples, share, probability):
-                yield f"{section}: {mark} has {count} of {samples} samples, {share:.4f} of the time"
+            if not live.within(count, samples, share, SURE):
+                more = count > share * samples
+                yield (mark, more), f"{section}: {mark} has {count} of {samples} samples, {share:.4f} of the time"
 
     def distance(self):
         """Total variation distance of the lines' samples to the truth, and the mean and the deviation of
@@ -62,6 +65,21 @@ class Truth:
         deviation = math.sqrt((1 - 2 / math.pi) * sum(variances)) / 2 / total
         apart = sum(abs(count - mean) for count, mean in terms) / 2 / total
         return apart, floor, deviation
+
+
+def persistent(truth, again, complain=Truth.complaints):
+    """What complain(truth, section) yields, (what, text), that it yields of each of TRIES recordings; and
+    how many were made. again(sections) makes one more, of those that something was said of."""
+    said = {section: dict(complain(truth, section)) for section in truth.account}
+    for tries in range(1, TRIES + 1):
+        said = {section: complaints for section, complaints in said.items() if complaints}
+        if not said or tries == TRIES:
+            break
+        truth = again(list(said))
+        for section, complaints in said.items():
+            now = dict(complain(truth, section))
+            said[section] = {what: text for what, text in now.items() if what in complaints}
+    return [text for complaints in said.values() for text in complaints.values()], tries
 
 
 class Edges:
@@ -121,21 +139,31 @@ def worked(python, samples):
     return live.Recording([python, TRUTH, samples / RATE / SECTIONS], "-e", "cpu-clock:u", "-F", RATE)
 
 
+def worked_samples(samples):
+    """How many tell the coverage, of a measure of so many stacks."""
+    return max(2000, samples / 10)
+
+
 def coverage(recording):
-    """Share of its samples that carry a Python line, from the first on a line of the program to the last:
-    while the interpreter starts, compiles the program and ends, no Python runs."""
-    lines, first = [], None
+    """Share of its samples that carry a Python line, from the first on a line of the program on, and of each
+    thread to its last: while the interpreter starts and compiles the program, and while it or a thread ends
+    (pthread_exit() may load a library for that), no Python runs."""
+    by_thread, program = collections.defaultdict(list), False
     for text in recording.read("script").splitlines():
         if text and not text[0].isspace():
+            lines = by_thread[re.search(r"\d+/(\d+) ", text)[1]]
             lines.append(False)
-        elif lines and live.PYTHON_FRAME.match(text):
+        elif by_thread and live.PYTHON_FRAME.match(text):
             lines[-1] = True
-            if first is None and f"/{TRUTH.name}:" in text:
-                first = len(lines) - 1
-    live.check(first is not None, "no sample has a line of the program")
-    while not lines[-1]:
-        lines.pop()
-    return sum(lines[first:]) / len(lines[first:])
+            if not program and f"/{TRUTH.name}:" in text:
+                program = True
+                by_thread.clear()
+                lines = by_thread[...] = [True]
+    live.check(program, "no sample has a line of the program")
+    for lines in by_thread.values():
+        while any(lines) and not lines[-1]:
+            lines.pop()
+    return sum(map(sum, by_thread.values())) / sum(map(len, by_thread.values()))
 
 
 class Measures:
@@ -145,7 +173,7 @@ class Measures:
     def __init__(self, python, samples):
         self.truth = Truth(python, min(samples, SHARES_MOST) / RATE / SECTIONS, stacks=False)
         self.apart, self.floor, self.deviation = self.truth.distance()
-        self.coverage = coverage(worked(python, max(2000, samples / 10)))
+        self.coverage = coverage(worked(python, worked_samples(samples)))
         self.edges = Edges(python)
         while self.edges.stacks < samples:
             seconds = min(20, 0.2 + 2 * samples / STACKS_RATE)

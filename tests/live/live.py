@@ -307,6 +307,10 @@ def within(hits, samples, share, probability=0.99):
     return binomial_at_most(hits, samples, share) > tail and binomial_at_most(hits - 1, samples, share) < 1 - tail
 
 
+# That chance alone does not decide: a thousand checks of shares are made in a run of all tests.
+SURE = 1 - 1e-7
+
+
 def binomial_at_most(hits, samples, share):
     """P(X <= hits), summed exactly: every term by logarithms of the gamma function."""
     if hits < 0:

@@ -74,6 +74,7 @@ def hot(n):
     while i < n:
         total += i & 7
         i += 1
+time.sleep(0.2) # for pyperf to see the interpreter before there is such code
 end = time.process_time() + 0.3
 while time.process_time() < end:
     hot(100000)

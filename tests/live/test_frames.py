@@ -132,6 +132,7 @@ def sources_and_names_of_any_encoding():
             with open(f"{folder}/module{number}.py", "wb") as file:
                 file.write(MODULE.format(head=head, name=name, text=text).encode(encoding))
         with open(f"{folder}/main.py", "w") as file:
+            file.write("import time; time.sleep(0.2)\n")
             file.writelines(f"import module{number}\n" for number in range(len(MODULES)))
         recording = live.Recording([live.any_python(), f"{folder}/main.py"], "-e", "cpu-clock:u", "-F", 999)
         names = [f["qualname"] for f in recording.report()["functions"] if f["kind"] == "python"]
@@ -149,6 +150,7 @@ NAMES = (
 )
 NAMED = """
 import time
+time.sleep(0.2)
 def spin():
     end = time.process_time() + 0.05
     while time.process_time() < end: pass
@@ -206,7 +208,8 @@ def by_set(): {Item() for _ in range(4)}
 def by_getattr(): Item().anything
 end = time.process_time() + 0.3
 while time.process_time() < end:
-    by_sorted(); by_reduce(); by_ctypes(); by_sqlite(); by_set(); by_getattr()
+    by_sorted(); by_reduce(); by_ctypes(); by_set()
+    for _ in range(4): by_sqlite(); by_getattr()
 """
 CALLERS = {
     "key": {"by_sorted"}, "reducer": {"by_reduce"}, "compare": {"by_ctypes"}, "adder": {"by_sqlite"},
@@ -252,6 +255,8 @@ def spin():
     end = time.process_time() + 0.1
     while time.process_time() < end: pass
     return True
+# For pyperf to see the interpreter also where the machine is busy.
+time.sleep(0.2)
 """
 
 

@@ -148,7 +148,7 @@ def short_lived_processes():
 @live.test
 def burst_of_pythons():
     """Many that start at once: all have lines in a function of theirs."""
-    child = "import os, time\ndef burst(end):\n while time.thread_time() < end: pass\nburst(time.thread_time() + 0.02)"
+    child = "import os, time\ndef burst(end):\n while time.thread_time() < end: pass\nburst(time.thread_time() + 0.05)"
     program = (
         f"import subprocess, sys\n"
         f"all = [subprocess.Popen([sys.executable, '-S', '-E', '-c', {child!r}]) for _ in range({BURST})]\n"

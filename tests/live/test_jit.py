@@ -56,7 +56,7 @@ def trampolines_are_python_functions():
         live.check(functions[name]["kind"] == "python", functions[name])
         live.check(functions[name]["file"] == "/src/jit program.py", functions[name])
     seven, three = (functions[n]["events"][event["name"]]["total_samples"] for n in ("seven", "three"))
-    live.check(live.within(seven, seven + three, 0.7, 0.9999), seven, "of", seven + three, "are not 70%")
+    live.check(live.within(seven, seven + three, 0.7, live.SURE), seven, "of", seven + three, "are not 70%")
     live.check(seven + three > 0.97 * event["samples"], seven + three, "of", event["samples"])
     live.check(functions["add"]["kind"] == "native", functions["add"])
     return f"{seven} and {three} of {event['samples']}"
@@ -90,8 +90,8 @@ def check_dump(text):
             counts[name if pid == first else f"child's {name}"] += 1
     early, late, child = counts["early"], counts["late"], counts["child's early"]
     live.check(not counts["child's late"], "the child has what its parent made after the fork:", counts)
-    live.check(live.within(early, early + late, 0.3, 0.9999), early, "of", early + late, "are not 30%")
-    live.check(live.within(child, early + late + child, 1 / 3, 0.9999), child, "beside", early + late, "are not 1/3")
+    live.check(live.within(early, early + late, 0.3, live.SURE), early, "of", early + late, "are not 30%")
+    live.check(live.within(child, early + late + child, 1 / 3, live.SURE), child, "beside", early + late, "are not 1/3")
     return ", ".join(f"{count} {name}" for name, count in counts.items())
 
 

@@ -33,11 +33,12 @@ work()
 """
 
 # Threads that hold the lock in a way that is known: `always` one, in C code that never lets go of it;
-# `never`, since all sleep; `half` by turns, each for as long as it was free before, and in no step with one
-# who looks. (What threads that compete for it make of it depends on how soon the one that waits is run.)
+# `never`, since all sleep; `half` by turns, of which each is as long asleep as with it, or longer, and in no
+# step with one who looks. (What threads that compete for it make of it depends on how soon one that waits
+# is run.)
 HOLDING = """
 import collections, itertools, random, sys, threading, time
-turns, freed = [threading.Semaphore(1), threading.Semaphore(0)], time.perf_counter()
+turns = [threading.Semaphore(1), threading.Semaphore(0)]
 def ready(): sys.stdout.write("ready\\n"), sys.stdout.flush()
 def always(me):
     turns[me].acquire()
@@ -45,13 +46,11 @@ def always(me):
     collections.deque(itertools.repeat(None), 0)
 def never(me): time.sleep(1000)
 def half(me):
-    global freed
     while True:
         turns[me].acquire()
-        time.sleep(random.uniform(0.001, 0.009))
-        begin = time.perf_counter()
-        while time.perf_counter() - begin < begin - freed: pass
-        freed = time.perf_counter()
+        begin, least = time.perf_counter(), random.uniform(0.001, 0.009)
+        while time.perf_counter() < begin + least: pass
+        time.sleep(time.perf_counter() - begin)
         turns[not me].release()
 for i in range(2): threading.Thread(target=globals()[sys.argv[1]], args=[i], daemon=True).start()
 ready()
@@ -86,6 +85,26 @@ def top(*options, timeout=60):
     return [json.loads(line) for line in ran.stdout.splitlines()]
 
 
+def apart(*of):
+    """How far two shares lie apart, each as (hits, samples), beyond what chance can do of any share: five
+    deviations."""
+    one, other = (hits / samples for hits, samples in of)
+    return abs(one - other) - 5 * sum(0.25 / samples for _, samples in of) ** 0.5
+
+
+def started(shown):
+    """When a `top` looks: its clock is what it makes last."""
+    while shown.poll() is None:
+        for fd in pathlib.Path(f"/proc/{shown.pid}/fd").glob("*"):
+            try:
+                if "timerfd" in os.readlink(fd):
+                    return
+            except FileNotFoundError:
+                pass
+        time.sleep(0.005)
+    raise live.Failed("top ended", shown.returncode)
+
+
 def figure(rows, key, name, what="total_samples"):
     return sum(event.get(what, 0) for row in rows if row[key] == name for event in row["events"].values())
 
@@ -94,14 +113,14 @@ def figure(rows, key, name, what="total_samples"):
 def shares(python):
     """Functions and lines of what runs, three to one."""
     with Program(python, SHARES, 2) as program:
-        last = top("-p", program.pid, "-n", 2, "-d", 0.4, "-F", 499)[-1]
+        last = top("-p", program.pid, "-n", 2, "-d", 0.6, "-F", 499)[-1]
     hot, cold = (figure(last["functions"], "name", name) for name in ("hot", "cold"))
-    check(hot + cold > 30, "samples:", last["samples"])
-    check(live.within(hot, hot + cold, 0.75, 0.99999), f"hot {hot}, cold {cold}")
+    check(hot, "samples:", last["samples"])
+    check(live.within(hot, hot + cold, 0.75, live.SURE), f"hot {hot}, cold {cold}")
     check(last["lost"] == 0 and last["engine"] in ("bpf", "stop"), last["lost"], last["engine"])
     lines = {row["line"] for row in last["lines"] if row["function"] == "hot"}
     check(lines == {6}, "lines of hot:", lines)
-    busy = [thread for thread in last["threads"] if thread["cpu"] > 0.02]
+    busy = [thread for thread in last["threads"] if thread["cpu"] > 0]
     check(len(busy) == 2 and all("line" in thread for thread in busy), last["threads"])
     return f"hot {hot} of {hot + cold}"
 
@@ -122,9 +141,12 @@ def held(python, what, seconds):
 @live.test_each_python
 def gil(python):
     """How long the lock is held, and by whom."""
-    share, parts = held(python, "half", 1.5)
-    # A hundred turns and looks, or where the machine is busy some ten.
-    check(0.1 < share < 0.9, share)
+    for seconds in (1.5, 10):
+        share, parts = held(python, "half", seconds)
+        # A hundred turns and looks; where the machine is busy some ten, which may be of one thread.
+        if len(parts) == 2:
+            break
+    check(0.02 < share < 0.8, share)
     check(len(parts) == 2 and abs(sum(parts) - share) < 0.01, "by thread:", parts)
     return f"{share:.0%}, by thread {parts[0]:.0%} and {parts[1]:.0%}"
 
@@ -143,16 +165,17 @@ def beside_record():
         path = f"{folder}/data"
         subprocess.run([str(live.PYPERF), "record", "-q", "-F", "499", "-g", "-o", path, "-p", str(program.pid), "--duration", "1.5"],
                        check=True, capture_output=True)
-        recorded = json.loads(live.pyperf("report", "--json", "-i", path).stdout)["functions"]
-        shown = top("-p", program.pid, "-n", 1, "-d", 1.5, "-F", 499, "--native")[-1]["functions"]
-    told = []
+        recorded = json.loads(live.pyperf("report", "--json", "-i", path).stdout)
+        shown = top("-p", program.pid, "-n", 1, "-d", 1.5, "-F", 499, "--native")[-1]
+    told, all_ = [], (shown["samples"], recorded["samples"]["total"])
     for name in ("hot", "spin"):
-        ours, theirs = ([event["total"] for row in rows if row["name"] == name for event in row["events"].values()]
-                        for rows in (shown, recorded))
-        check(len(ours) == len(theirs) == 1, name, ours, theirs)
-        check(abs(ours[0] - theirs[0]) < 0.2, name, ours, theirs)
-        told.append(f"{name} {ours[0]:.0%}, {theirs[0]:.0%}")
-    check(any(row["kind"] == "native" for row in shown), "no native functions")
+        rows = [[row for row in table["functions"] if row["name"] == name] for table in (shown, recorded)]
+        check(list(map(len, rows)) == [1, 1], name, rows)
+        hits = [figure(row, "name", name) for row in rows]
+        # Something for the native functions that only one of them may have as roots.
+        check(apart(*zip(hits, all_)) < 0.05, name, hits, "of", all_)
+        told.append(f"{name} {hits[0] / all_[0]:.0%}, {hits[1] / all_[1]:.0%}")
+    check(any(row["kind"] == "native" for row in shown["functions"]), "no native functions")
     return "; ".join(told)
 
 
@@ -172,18 +195,17 @@ def beside_py_spy():
         shown = top("-p", program.pid, "-n", 1, "-d", 1, "-F", 199)[-1]["functions"]
     theirs = [sum(int(n) for stack, n in stacks if f"{name} (" in stack) for name in ("hot", "cold")]
     ours = [figure(shown, "name", name) for name in ("hot", "cold")]
-    check(min(sum(ours), sum(theirs)) > 20, ours, theirs)
+    check(min(sum(ours), sum(theirs)) > 10, ours, theirs)
     told = [hot / (hot + cold) for hot, cold in (ours, theirs)]
-    # Four deviations of chance, and something for the looks of one that stops the program.
-    chance = 4 * sum(0.75 * 0.25 / sum(counts) for counts in (ours, theirs)) ** 0.5
-    check(abs(told[0] - told[1]) < chance + 0.1, told)
+    # Something for the looks of one that stops the program.
+    check(apart(*((hot, hot + cold) for hot, cold in (ours, theirs))) < 0.1, ours, theirs)
     return f"hot {told[0]:.0%}, by py-spy {told[1]:.0%}"
 
 
 @live.test
 def command_and_children():
     """A program of our own, its child, and its end with its status."""
-    text = ("import os, time\nif not os.fork():\n  def child():\n    t = time.time()\n    while time.time() < t + 0.7: pass\n"
+    text = ("import os, time\nif not os.fork():\n  def child():\n    while time.process_time() < 0.7: pass\n"
             "  child(); os._exit(0)\nos.wait(); os._exit(3)")
     ran = subprocess.run([str(live.PYPERF), "top", "-q", "--json", "-d", "0.3", "-F", "499", "--", live.any_python(), "-c", text],
                          capture_output=True, text=True, timeout=60)
@@ -200,7 +222,7 @@ def end_of_the_target():
     with Program(live.any_python(), SHARES, 1) as program:
         shown = subprocess.Popen([str(live.PYPERF), "top", "-q", "--stdio", "-d", "60", "-p", str(program.pid)],
                                  stdout=subprocess.PIPE, text=True)
-        time.sleep(0.5)
+        started(shown)
     begin = time.monotonic()
     text = shown.communicate(timeout=30)[0]
     check(shown.returncode == 0 and ", ended" in text, shown.returncode, text)
@@ -237,7 +259,8 @@ def memory():
     with Program(live.any_python(), CHURN) as program:
         shown = subprocess.Popen([str(live.PYPERF), "top", "-q", "--stdio", "-d", "0.2", "-F", "999", "-p", str(program.pid)],
                                  stdout=subprocess.DEVNULL)
-        time.sleep(1)
+        started(shown)
+        time.sleep(0.5)
         before = resident(shown.pid)
         time.sleep(seconds)
         after = resident(shown.pid)

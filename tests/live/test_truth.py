@@ -9,7 +9,6 @@ from live import check
 
 WORKLOAD = judge.TRUTH
 SECONDS = 1
-TRIES = 3
 MARKS = judge.MARKS
 
 
@@ -25,28 +24,17 @@ def summary(truth, section):
 
 @live.test_each_python
 def lines(python):
-    """Every section's lines. An interval misses one time in a hundred when nothing is wrong, and
-    there are a hundred of them: what falls outside is recorded again, and only what does so every
-    time is a failure."""
+    """Every section's lines. An interval misses now and then when nothing is wrong: what falls outside is
+    recorded again, and only what does so every time, to the same side, is a failure."""
     TRUTHS[python] = truth = Truth(python)
-    complaints, tries = persistent(python, truth, Truth.complaints)
+    complaints, tries = persistent(python, truth)
     check(not complaints, "; ".join(complaints))
     samples = truth.report["samples"]["total"]
     return f"{len(truth.account)} sections, {samples} samples; recorded {tries} times at most"
 
 
-def persistent(python, truth, complain):
-    """What complain(truth, section) says of the sections of which it says something every time, and
-    how often they were recorded."""
-    sections = list(truth.account)
-    for tries in range(1, TRIES + 1):
-        if tries > 1:
-            truth = Truth(python, *sections)
-        said = {section: list(complain(truth, section)) for section in sections}
-        sections = [section for section in sections if said[section]]
-        if not sections:
-            break
-    return [complaint for section in sections for complaint in said[section]], tries
+def persistent(python, truth, *complain):
+    return judge.persistent(truth, lambda sections: Truth(python, *sections), *complain)
 
 
 @live.test_each_python
@@ -59,7 +47,7 @@ def same_work_same_share(python):
         for mark, spent in account.items():
             first = account.get(mark.split(".")[0] + ".1")
             if first and abs(spent - first) / first >= 0.25:
-                yield f"{section} {account} is no equal work"
+                yield (mark, spent > first), f"{section} {account} is no equal work"
 
     truth = known(python)
     complaints, _ = persistent(python, truth, complain)
@@ -107,7 +95,7 @@ def every_depth_of_recursion(python):
         samples = sum(depths.values())
         check(samples > 1000, "only", samples, "samples in descend")
         check(set(depths) <= set(range(1, depth_of + 1)), "depths that cannot be:", depths)
-        return depths, [d for d in range(1, depth_of + 1) if not live.within(depths[d], samples, 1 / depth_of, 0.999)]
+        return depths, [d for d in range(1, depth_of + 1) if not live.within(depths[d], samples, 1 / depth_of, 0.9999)]
 
     depths, wrong = complaints(known(python))
     if wrong:

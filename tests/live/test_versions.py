@@ -10,14 +10,8 @@ from live import check
 from misnamed import Misnamed
 
 SAMPLES = 250_000 if live.LONG else 1500
-SURE = 0.999 if live.LONG else 0.99
 # Of few samples one that met a thread which ends counts much.
 COVERAGE = 0.995 if live.LONG else 0.99
-TRIES = 3
-
-
-def sections_off(truth):
-    return [name for name in truth.account if list(truth.complaints(name, SURE))]
 
 
 @live.test_every_python
@@ -25,20 +19,17 @@ def row(python):
     """The time on lines (a section that is off its interval is recorded again), lines on samples (so is
     all, where pyperf had to wait for a CPU while the interpreter started), and possible stacks alone."""
     measured = judge.Measures(python, SAMPLES)
-    off = sections_off(measured.truth)
-    for _ in range(TRIES - 1):
-        if off:
-            seconds = min(SAMPLES, judge.SHARES_MOST) / judge.RATE / judge.SECTIONS
-            off = sections_off(judge.Truth(python, seconds, *off, stacks=False))
+    seconds = min(SAMPLES, judge.SHARES_MOST) / judge.RATE / judge.SECTIONS
+    off, _ = judge.persistent(measured.truth, lambda sections: judge.Truth(python, seconds, *sections, stacks=False))
     edges = measured.edges
     check(not edges.impossible, *edges.impossible[:1])
     check(edges.whole >= 0.995 * edges.stacks, edges.whole, "of", edges.stacks, "stacks reach the program's start")
-    check(not off, "lines are off the truth:", off, "each of", TRIES, "times")
+    check(not off, "lines are off the truth, each of", judge.TRIES, "times:", *off)
     coverage = measured.coverage
-    for _ in range(TRIES - 1):
+    for _ in range(judge.TRIES - 1):
         if coverage < COVERAGE:
-            coverage = judge.Measures(python, SAMPLES).coverage
-    check(coverage >= COVERAGE, f"{coverage:.3%} of user samples have lines, after {TRIES} tries")
+            coverage = judge.coverage(judge.worked(python, judge.worked_samples(SAMPLES)))
+    check(coverage >= COVERAGE, f"{coverage:.3%} of user samples have lines, after {judge.TRIES} tries")
     return (
         f"lines on {coverage:.2%}, {edges.stacks} stacks, distance {measured.apart:.2%}"
         f" (independent samples: {measured.floor:.2%})"

@@ -17,6 +17,7 @@
 #define FRAME_WORDS 62 /* and what is saved around them: 512 bytes */
 
 static volatile long sink;
+static double seconds = 0.25; /* of each thread's CPU time */
 
 static double cpu_seconds(void)
 {
@@ -48,7 +49,7 @@ WAY(b)
 
 KEEP static void *work(void *frames)
 {
-	double end = cpu_seconds() + 0.25;
+	double end = cpu_seconds() + seconds;
 
 	while (cpu_seconds() < end) {
 		down_a(*(int *)frames);
@@ -80,6 +81,8 @@ int main(int argc, char **argv)
 	pthread_attr_t attr;
 	pthread_t thread;
 
+	if (argc > 2)
+		seconds = atof(argv[2]);
 	work(&frames);
 	pthread_attr_init(&attr);
 	pthread_attr_setstack(&attr, make_stack(), STACK_BYTES);

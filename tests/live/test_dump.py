@@ -9,6 +9,7 @@ import sys
 import time
 
 import live
+from attached import burn
 from live import check
 from native import STACKS, compiled
 
@@ -113,7 +114,7 @@ def same_frames_as_the_interpreter(python):
 
 # Threads with names: given at the start, later, by a class of its own, to one that has a dict of its own.
 NAMED = """
-import json, threading
+import json, os, threading, time
 class Own(threading.Thread):
     def __init__(self, **options):
         super().__init__(**options)
@@ -130,6 +131,7 @@ for i in range(2000): setattr(threads[4], "a%d" % i, i)
 ended = threading.Thread(target=int)
 ended.start()
 ended.join()
+while len(os.listdir("/proc/self/task")) > 1 + len(threads): time.sleep(0.001)
 print(json.dumps(sorted(t.name for t in threading.enumerate())), flush=True)
 gone.wait(1000)
 """
@@ -155,6 +157,8 @@ def who_holds_the_lock(python):
     """One thread runs Python code, the main thread sleeps."""
     process, line = started(python, SPIN)
     try:
+        # Until the one has its turn, and the main thread sleeps.
+        burn(process.pid, 0.1)
         held = 0
         for _ in range(20):
             threads = dumped(pid_of(process))["threads"]

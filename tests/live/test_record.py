@@ -58,7 +58,7 @@ def cpu_seconds(pid):
     return ticks / os.sysconf("SC_CLK_TCK")
 
 
-def finish(process, limit=10):
+def finish(process, limit=60):
     try:
         out, err = process.communicate(timeout=limit)
     except subprocess.TimeoutExpired:
@@ -205,14 +205,12 @@ def killed_target():
 @live.test
 def killed_pyperf_leaves_a_readable_file():
     """What reached the disk before is read, and the loss is said."""
-    program = FOREVER.replace("while True: pass", "import time\nend = time.monotonic() + 3\nwhile time.monotonic() < end: pass")
     with live.scratch_folder() as folder:
-        process = started(folder, "-F", "4999", program=program)
+        process = started(folder, "-F", "4999")
         time.sleep(1.5)
         process.kill()
-        process.stdout.close()
-        process.stderr.close()
-        process.wait()
+        os.kill(int(process.children[0]), signal.SIGKILL)
+        process.communicate()
         _, err = readable(f"{folder}/perf.data", 1)
         check("damaged" in err, "the file is said to be whole:", err)
 
@@ -251,15 +249,21 @@ def descriptors_and_signals_are_the_childs():
 
 @live.test
 def ends_soon_after_the_child():
-    """It does not wait for a time to be over: the fastest of some runs, since others may run here."""
+    """It does not wait for a time to be over: the fastest of some runs, and but for what it waited for a CPU,
+    since others may run here."""
     fastest = None
-    for _ in range(20):
-        begin = time.monotonic()
-        live.Recording(["/bin/true"])
-        took = time.monotonic() - begin
-        fastest = min(took, fastest or took)
-        if fastest < 0.25:
-            break
+    with live.scratch_folder() as folder:
+        for _ in range(20):
+            begin = time.monotonic()
+            process = subprocess.Popen([live.PYPERF, "record", "-q", "-o", f"{folder}/perf.data", "--", "/bin/true"])
+            os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+            took = time.monotonic() - begin
+            waited_ns = int(pathlib.Path(f"/proc/{process.pid}/schedstat").read_text().split()[1])
+            check(process.wait() == 0, "record ended with", process.returncode)
+            took -= waited_ns / 1e9
+            fastest = min(took, fastest or took)
+            if fastest < 0.25:
+                break
     check(fastest < 0.25, "recording /bin/true takes", fastest)
     return f"/bin/true in {fastest * 1000:.0f} ms"
 
@@ -365,7 +369,7 @@ def delay():
     """-D leaves out what happens in the first milliseconds."""
     program = (
         "import time\n"
-        "def before():\n end = time.monotonic() + 0.5\n while time.monotonic() < end: pass\n"
+        "def before():\n end = time.monotonic() + 0.3\n while time.monotonic() < end: pass\n"
         "def after():\n end = time.process_time() + 1\n while time.process_time() < end: pass\n"
         "before(); after()\n"
     )

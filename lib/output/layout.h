@@ -22,7 +22,7 @@
 #define LAYOUT_DROP_METRICS 2
 #define LAYOUT_DROP_SPLIT 1
 
-#define LAYOUT_NAME_WANTED 22 /* columns that figures leave to a name */
+#define LAYOUT_NAME_WANTED 18 /* columns that figures leave to a name */
 
 struct layout_choice {
 	uint32_t ranked;   /* event */

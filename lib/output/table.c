@@ -164,6 +164,23 @@ static void widen_groups(struct table_fit *fit)
 	}
 }
 
+/* The widest of the columns that may be cut and have more than they want, or than the least. */
+static struct table_fit_column *find_widest(struct table_fit *fit, bool wants)
+{
+	struct table_fit_column *widest = NULL;
+
+	for (size_t c = 0; c < fit->count; c++) {
+		struct table_fit_column *column = &fit->columns[c];
+		const struct table_column *as = column->as;
+		size_t least = wants && as->want > CUT_MIN ? as->want : CUT_MIN;
+
+		if (as->cut != TABLE_WHOLE && column->width > least &&
+		    (!widest || column->width > widest->width))
+			widest = column;
+	}
+	return widest;
+}
+
 /* Narrows columns until the line fits: always the widest, which harms the fewest names. */
 static void narrow(struct table_fit *fit, int limit)
 {
@@ -172,15 +189,10 @@ static void narrow(struct table_fit *fit, int limit)
 	for (size_t c = 0; c < fit->count; c++)
 		sum += fit->columns[c].as->gap + fit->columns[c].width;
 	while (limit > 0 && sum > (size_t)limit) {
-		struct table_fit_column *widest = NULL;
+		struct table_fit_column *widest = find_widest(fit, true);
 
-		for (size_t c = 0; c < fit->count; c++) {
-			struct table_fit_column *column = &fit->columns[c];
-
-			if (column->as->cut != TABLE_WHOLE && column->width > CUT_MIN &&
-			    (!widest || column->width > widest->width))
-				widest = column;
-		}
+		if (!widest)
+			widest = find_widest(fit, false);
 		if (!widest)
 			return;
 		widest->width--;

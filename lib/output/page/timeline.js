@@ -4,6 +4,8 @@
  * thread's name that thread; everything else on the page then shows only that.
  */
 const GUTTER = 150, OVERVIEW = 44, LANE = 13, LANES = 6, AXIS = 16, PHASE = 15;
+/* The least that a time on the axis has for itself. */
+const TICK = 64;
 
 class Timeline {
 	constructor(app) {
@@ -198,9 +200,10 @@ class Timeline {
 
 	axis(context, width, height, slices, faint, line) {
 		const whole = slices.width * slices.count, room = width - GUTTER, y = height - AXIS;
+		const most = Math.min(10, Math.max(2, room / TICK));
 		let step = Math.pow(10, Math.floor(Math.log10(whole / 8)));
-		for (const times of [1, 2, 5, 10])
-			if (whole / (step * times) <= 10) {
+		for (const times of [1, 2, 5, 10, 20, 50])
+			if (whole / (step * times) <= most) {
 				step *= times;
 				break;
 			}

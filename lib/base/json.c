@@ -14,6 +14,7 @@
 #define DEPTH_MAX 64
 #define SIZE_MAX_MB 512
 #define VALUES_MAX (96u << 20)
+#define TOKEN_MAX (8u << 20) /* yajl reads one that has not ended again with each chunk */
 
 /*
  * A file of a megabyte can unpack to a gigabyte, of which each byte or two is a value. So a file
@@ -168,8 +169,8 @@ static int parse(struct json_doc *doc, yajl_handle parser, FILE *file, const cha
 {
 	unsigned char *chunk = malloc(CHUNK);
 	uint32_t work = progress_start("reading JSON", PROGRESS_BYTES, 0);
-	uint64_t size = 0;
-	size_t len;
+	uint64_t size = 0, silent = 0;
+	size_t len, values = 0;
 	int rc = chunk ? 0 : err_nomem(err);
 
 	while (!rc && (len = fread(chunk, 1, CHUNK, file))) {
@@ -177,8 +178,11 @@ static int parse(struct json_doc *doc, yajl_handle parser, FILE *file, const cha
 			rc = broken(doc, path, size + yajl_get_bytes_consumed(parser), err);
 		size += len;
 		progress_at(work, size);
-		if (!rc && size > doc->text_max) {
-			doc->failure = SWELLS;
+		silent = doc->values.len == values ? silent + len : 0;
+		values = doc->values.len;
+		if (!rc && (size > doc->text_max || silent > TOKEN_MAX)) {
+			doc->failure = size > doc->text_max ? SWELLS
+							    : "has a string of more than 8 MB";
 			rc = broken(doc, path, size, err);
 		}
 		if (!rc && size > (uint64_t)SIZE_MAX_MB << 20)

@@ -19,7 +19,8 @@
  */
 #define CHUNK (256u << 10)
 #define DEPTH_MAX 100	      /* of a value; the generator has 128 */
-#define VALUE_MAX (64u << 20) /* bytes of a token, and of an event */
+#define VALUE_MAX (64u << 20) /* bytes of an event */
+#define TOKEN_MAX (8u << 20)  /* yajl reads one that has not ended again with each chunk */
 
 static const struct {
 	const char *key;
@@ -482,9 +483,9 @@ static int parse(struct reader *r, yajl_handle parser, FILE *file, const char *p
 		progress_at(work, before);
 		silent = r->tokens == tokens ? silent + len : 0;
 		tokens = r->tokens;
-		if (!rc && silent > VALUE_MAX)
+		if (!rc && silent > TOKEN_MAX)
 			rc = err_set(r->err, ERR_CORRUPT,
-				     "the trace has a value of more than 64 MB");
+				     "the trace has a string of more than 8 MB");
 	}
 	progress_end(work);
 	if (!rc)

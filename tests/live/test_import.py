@@ -192,14 +192,17 @@ def bombs():
     def members(head, part, count):
         return gzip.compress(head) + gzip.compress(part * (1 << 20)) * count
 
-    # yajl takes a string that does not end the longer, the longer it is.
-    for name, content in (("values.json.gz", members(b'{"a": [0', b",0", 256)), ("text.json.gz", members(b'{"a": "', b"xx", 24))):
+    for name, content, why in (
+        ("values.json.gz", members(b'{"a": [0', b",0", 256), "made to fill memory"),
+        ("text.json.gz", members(b'{"a": ["', b'","', 24), "made to fill memory"),
+        ("string.json.gz", members(b'{"a": "', b"xx", 256), "a string of more than 8 MB"),
+    ):
         path = file(name, content)
         child = subprocess.Popen([live.PYPERF, "report", "-i", path], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
         said = child.stderr.read()
         _, status, used = os.wait4(child.pid, 0)
         child.returncode = os.waitstatus_to_exitcode(status)
-        check(child.returncode == 1 and "made to fill memory" in said, name, "ended with", child.returncode, said)
+        check(child.returncode == 1 and why in said, name, "ended with", child.returncode, said)
         check(used.ru_maxrss < 600 << 10, name, "took", used.ru_maxrss >> 10, "MB")
 
 

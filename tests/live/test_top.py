@@ -120,8 +120,9 @@ def shares(python):
     check(last["lost"] == 0 and last["engine"] in ("bpf", "stop"), last["lost"], last["engine"])
     lines = {row["line"] for row in last["lines"] if row["function"] == "hot"}
     check(lines == {6}, "lines of hot:", lines)
-    busy = [thread for thread in last["threads"] if thread["cpu"] > 0]
-    check(len(busy) == 2 and all("line" in thread for thread in busy), last["threads"])
+    # Of the last interval a thread may have had no part, where others take the CPUs.
+    check(len([thread for thread in last["threads"] if "line" in thread]) == 2, last["threads"])
+    check(any(thread["cpu"] > 0 for thread in last["threads"]), last["threads"])
     return f"hot {hot} of {hot + cold}"
 
 
@@ -138,23 +139,30 @@ def held(python, what, seconds):
     return last["gil"], [thread["gil"] for thread in last["threads"] if thread["gil"]]
 
 
+def tells_threads(python):
+    """What a lock knows of its holder is the thread's structure of the C library; of musl's, not where in it
+    the kernel's number is."""
+    return "musl" not in python.inside
+
+
 @live.test_each_python
 def gil(python):
     """How long the lock is held, and by whom."""
     for seconds in (1.5, 10):
         share, parts = held(python, "half", seconds)
         # A hundred turns and looks; where the machine is busy some ten, which may be of one thread.
-        if len(parts) == 2:
+        if len(parts) == 2 or not tells_threads(python):
             break
     check(0.02 < share < 0.8, share)
-    check(len(parts) == 2 and abs(sum(parts) - share) < 0.01, "by thread:", parts)
-    return f"{share:.0%}, by thread {parts[0]:.0%} and {parts[1]:.0%}"
+    if tells_threads(python):
+        check(len(parts) == 2 and abs(sum(parts) - share) < 0.01, "by thread:", parts)
+    return f"{share:.0%}" + "".join(f", {part:.0%} by one" for part in parts)
 
 
 @live.test_each_python
 def gil_always_and_never(python):
     always, never = (held(python, what, 0.4) for what in ("always", "never"))
-    check(always == (1, [1]), "always:", always)
+    check(always == (1, [1] if tells_threads(python) else []), "always:", always)
     check(never == (0, []), "never:", never)
 
 
@@ -282,7 +290,7 @@ def screen():
         shown.wait(r"threads 2 active of 2")
         shown.wait(r"^ *[\d.]+% .*\bspin\b +shares.py:3")
         shown.keys("l")
-        shown.wait(r"spin +shares.py:5 +while time.thread_time\(\) < end: pass")
+        shown.wait(r"spin +shares.py:5 +while time.th")
         shown.keys("t")
         shown.wait(r"^ *[\d.]+%  +[\d.]+% +\d+  .*spin  shares.py:5")
         shown.keys("f", "2")

@@ -26,7 +26,10 @@ def late(seconds):
     begin = now = time.thread_time()
     while now < begin + seconds: now = time.thread_time()
     account["late"] += now - begin
+# All begin together: each start would wait for the lock that those before hold by turns.
+begin = threading.Event()
 def early_thread():
+    begin.wait()
     while True:
         hot(random.uniform(0.003, 0.009))
         cold(random.uniform(0.001, 0.003))
@@ -34,6 +37,7 @@ def late_thread():
     while True: late(0.005)
 sys.setswitchinterval(0.001)
 for i in range(int(sys.argv[1])): threading.Thread(target=early_thread, daemon=True).start()
+begin.set()
 print("ready", flush=True)
 for line in sys.stdin:
     if line == "late\\n": threading.Thread(target=late_thread, daemon=True).start()

@@ -155,7 +155,7 @@ def parts(bench):
                 "perf dwarf": perf_dwarf(f"{folder}/perf", 999)[:-1],
                 "pyperf": bench.pyperf_record(f"{folder}/pyperf", 999)[:-1],
             }, rounds=1 if options.short else 4 * options.rounds)
-        slices.tell(say, compared, {"pyperf": "perf dwarf"}, limit=0.03)
+        slices.tell(say, compared, {"pyperf": "perf dwarf"}, limit=0.03, bare="perf without stacks")
 
     def native_lost(options):
         """Every CPU busy, the default ring, the default chains."""

@@ -222,9 +222,10 @@ class Comparison:
         return statistics.fmean(taken[name].recorder / sum(taken[name].clock) for taken in self.rounds)
 
 
-def tell(say, compared, pairs, limit=None, times=1):
+def tell(say, compared, pairs, limit=None, times=1, bare=None):
     """The figures, and whether they hold: each recorder of `pairs` (ours -> perf's) adds at most `limit`, and at
-    most so many times what the other adds. What fails where others work may be their doing."""
+    most so many times what the other adds. What fails where others work may be their doing. What it adds to the
+    recorder `bare`, whose samples have nothing in them, is its own doing, and not that of interrupts."""
     quiet = compared.others <= QUIET
 
     def verdict(estimate, most):
@@ -245,5 +246,7 @@ def tell(say, compared, pairs, limit=None, times=1):
         for name, other in pairs.items():
             against = f"{times} times {other}" if times != 1 else other
             told(f"  {name} beyond {against}", compared.more(name, other, seconds, times), "nothing", 0)
+            if bare:
+                told(f"  {name} beyond {bare}", compared.more(name, bare, seconds))
     for name in compared.recorders:
         say(f"{name}: its process, of a CPU", f"{compared.share(name):.2%}")

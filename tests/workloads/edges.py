@@ -100,7 +100,7 @@ def traced(function):
 
 
 @traced  #-> traced
-def raising(n):
+def raising(n):  #-> traced<3.11
     if n == 0:
         raise KeyError(leaf(30))  #-> leaf
     try:

@@ -221,21 +221,26 @@ static int weigh_callers(struct calltree *calls, size_t from, size_t to)
 	return 0;
 }
 
+/* The first of those that a filter makes necessary again. */
+#define WEIGHING 6
+
 /* One after the other: `run` does its items from one number up to another, at least once, and fails
  * by lack of memory alone. */
 static const struct {
 	size_t (*count)(const struct calltree *calls);
 	int (*run)(struct calltree *calls, size_t from, size_t to);
 } steps[] = {
-	{count_stacks, fold_stacks},	{count_folds, count_children},
-	{count_folds, list_children},	{count_moves, mark_outermost},
-	{count_folds, count_outermost}, {count_folds, list_outermost},
-	{count_folds, clear_weights}, /* WEIGHING */
-	{count_cells, weigh_cells},	{count_folds, weigh_callers},
+	{count_stacks, fold_stacks},
+	{count_folds, count_children},
+	{count_folds, list_children},
+	{count_moves, mark_outermost},
+	{count_folds, count_outermost},
+	{count_folds, list_outermost},
+	[WEIGHING] = {count_folds, clear_weights},
+	{count_cells, weigh_cells},
+	{count_folds, weigh_callers},
 };
 #define STEPS (sizeof(steps) / sizeof(steps[0]))
-/* The first of those that a filter makes necessary again. */
-#define WEIGHING 6
 
 int calltree_prepare(struct calltree *calls, const struct view_filter *filter, uint64_t until_ns,
 		     struct err *err)

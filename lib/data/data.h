@@ -68,6 +68,36 @@ enum data_section {
 	DATA_SECTION_BYTECODE = 207, /* bytecode of Python code objects */
 };
 
+/* Records that perf makes itself (linux tools/lib/perf/include/perf/event.h); the kernel's end
+ * below 64. */
+enum data_record_type {
+	RECORD_USER = 64,
+	RECORD_HEADER_ATTR = 64,
+	RECORD_HEADER_EVENT_TYPE = 65,
+	RECORD_HEADER_TRACING_DATA = 66,
+	RECORD_HEADER_BUILD_ID = 67,
+	RECORD_FINISHED_ROUND = 68,
+	RECORD_ID_INDEX = 69,
+	RECORD_AUXTRACE_INFO = 70,
+	RECORD_AUXTRACE = 71,
+	RECORD_STAT_ROUND = 77,
+	RECORD_EVENT_UPDATE = 78,
+	RECORD_TIME_CONV = 79,
+	RECORD_HEADER_FEATURE = 80,
+	RECORD_COMPRESSED = 81,
+	RECORD_COMPRESSED2 = 83,
+};
+
+/* What AUXTRACE_INFO says that the trace is (linux tools/perf/util/auxtrace.h). */
+enum data_trace_kind {
+	DATA_TRACE_INTEL_PT = 1,
+	DATA_TRACE_INTEL_BTS,
+	DATA_TRACE_CORESIGHT,
+	DATA_TRACE_ARM_SPE,
+	DATA_TRACE_S390,
+	DATA_TRACE_HISI_PTT,
+};
+
 struct data_record {
 	const struct perf_event_header *header; /* host byte order, 8-aligned, whole */
 	uint64_t position; /* in the expanded stream; increases with every record */

@@ -233,8 +233,10 @@ static void note_trace(struct data_file *file, const unsigned char *data,
 const char *data_trace(const struct data_file *file, uint64_t *bytes)
 {
 	static const char *const names[] = {
-		NULL,	   "Intel PT",	  "Intel BTS",	  "CoreSight ETM",
-		"Arm SPE", "s390 CPUMSF", "HiSilicon PTT"};
+		[DATA_TRACE_INTEL_PT] = "Intel PT",	  [DATA_TRACE_INTEL_BTS] = "Intel BTS",
+		[DATA_TRACE_CORESIGHT] = "CoreSight ETM", [DATA_TRACE_ARM_SPE] = "Arm SPE",
+		[DATA_TRACE_S390] = "s390 CPUMSF",	  [DATA_TRACE_HISI_PTT] = "HiSilicon PTT",
+	};
 	size_t known = sizeof(names) / sizeof(names[0]);
 
 	*bytes = file->trace_bytes;
@@ -287,7 +289,7 @@ int data_payload(struct data_file *file, size_t want, struct bytes *shown, struc
 
 	want = want < DATA_PAYLOAD_MAX ? want : DATA_PAYLOAD_MAX;
 	want = want < file->payload ? want : (size_t)file->payload;
-	*shown = bytes_of("", 0); /* no arithmetic on a null pointer */
+	*shown = bytes_of(NULL, 0);
 	if (!want)
 		return 0;
 	rc = source_peek(&file->source, want, file->position, &data, &have, err);

@@ -97,6 +97,10 @@ int event_tracing_data(const struct event_list *list, struct strbuf *out, struct
 /* kernel.perf_event_max_sample_rate, or 0 where it cannot be read. */
 uint64_t event_max_sample_rate(void);
 
+/* Of the kernel's own events cpu-clock and task-clock are timers, which count nanoseconds; the
+ * others count what the kernel does, one by one. */
+bool event_is_clock(const struct perf_event_attr *attr);
+
 /* The name for an attr that came without one: "cycles", "page-faults:u", "raw 0x1a8". */
 void event_attr_name(const struct perf_event_attr *attr, char *buf, size_t size);
 

@@ -198,3 +198,9 @@ void event_name_each(event_name_visit *visit, void *ctx)
 				    !visit(name, ctx))
 					return;
 }
+
+bool event_is_clock(const struct perf_event_attr *attr)
+{
+	return attr->type == SW && (attr->config == PERF_COUNT_SW_CPU_CLOCK ||
+				    attr->config == PERF_COUNT_SW_TASK_CLOCK);
+}

@@ -412,7 +412,7 @@ static bool are_mixed_up(const struct event_spec *a, const struct event_spec *b)
 
 	return !a->counted && !b->counted && one->type == PERF_TYPE_SOFTWARE &&
 	       two->type == PERF_TYPE_SOFTWARE && one->config == two->config &&
-	       one->config != PERF_COUNT_SW_CPU_CLOCK && one->config != PERF_COUNT_SW_TASK_CLOCK &&
+	       !event_is_clock(one) &&
 	       !((one->exclude_user || two->exclude_user) &&
 		 (one->exclude_kernel || two->exclude_kernel));
 }

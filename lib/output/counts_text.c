@@ -9,19 +9,12 @@
 #define NAME_WIDTH 24
 #define ROW_WIDTH 14 /* or that of the event's name */
 
-static bool is_time(const struct event_spec *spec)
-{
-	return spec->attr.type == PERF_TYPE_SOFTWARE &&
-	       (spec->attr.config == PERF_COUNT_SW_TASK_CLOCK ||
-		spec->attr.config == PERF_COUNT_SW_CPU_CLOCK);
-}
-
 /* "1,234,567", or "1,234.56" ms of a clock. */
 static void value_text(const struct event_spec *spec, double value, char *buf, size_t size)
 {
 	char whole[32];
 
-	if (!is_time(spec)) {
+	if (!event_is_clock(&spec->attr)) {
 		text_count(buf, size, (uint64_t)(value + 0.5));
 		return;
 	}
@@ -59,7 +52,7 @@ static void rate_text(double rate, char *buf, size_t size)
 static double time_of(const struct counts *counts)
 {
 	for (size_t i = 0; i < counts->events->len; i++)
-		if (is_time(&counts->events->items[i]))
+		if (event_is_clock(&counts->events->items[i].attr))
 			return counts_mean(counts, i).value;
 	return 0;
 }
@@ -98,7 +91,7 @@ static void put_event(FILE *out, const struct counts *counts, size_t event, doub
 		return;
 	}
 	value_text(spec, estimate.value, value, sizeof(value));
-	if (is_time(spec))
+	if (event_is_clock(&spec->attr))
 		snprintf(rate, sizeof(rate), "ms");
 	else if (time > 0)
 		rate_text(estimate.value / time * 1e9, rate, sizeof(rate));

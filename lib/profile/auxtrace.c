@@ -5,11 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Records and numbers of linux tools/perf. */
-#define AUXTRACE_INFO 70u
-#define TIME_CONV 79u
-#define AUXTRACE_ARM_SPE 4u
-
 #define SAMPLE_TYPE                                                               \
 	(PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_ADDR | \
 	 PERF_SAMPLE_CPU | PERF_SAMPLE_PERIOD | PERF_SAMPLE_WEIGHT | PERF_SAMPLE_DATA_SRC)
@@ -84,7 +79,7 @@ static int note_info(struct auxtrace *trace, struct bytes in, struct err *err)
 	uint64_t pmu, head, cpus = 0;
 
 	bytes_u32(&in);
-	if (kind != AUXTRACE_ARM_SPE)
+	if (kind != DATA_TRACE_ARM_SPE)
 		return 0;
 	pmu = bytes_u64(&in);
 	head = bytes_u64(&in);
@@ -140,9 +135,9 @@ static void note_flags(struct auxtrace *trace, struct bytes in)
 
 int auxtrace_note(struct auxtrace *trace, const struct perf_event_header *record, struct err *err)
 {
-	if (record->type == AUXTRACE_INFO)
+	if (record->type == RECORD_AUXTRACE_INFO)
 		return note_info(trace, body_of(record), err);
-	if (record->type == TIME_CONV)
+	if (record->type == RECORD_TIME_CONV)
 		note_clock(trace, body_of(record));
 	else
 		note_flags(trace, body_of(record));

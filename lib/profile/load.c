@@ -30,11 +30,6 @@
  * changes or needs the process model is then queued and put in the order of time, and applied
  * (apply.h).
  */
-#define FINISHED_ROUND 68u /* PERF_RECORD_FINISHED_ROUND of linux tools/perf */
-#define ID_INDEX 69u	   /* PERF_RECORD_ID_INDEX, likewise */
-#define AUXTRACE_INFO 70u
-#define AUXTRACE 71u
-#define TIME_CONV 79u
 #define DISCARD_BYTES (1u << 20)
 
 /* A record that waits for its turn; its number in the queue is its position for the order. */
@@ -322,11 +317,11 @@ static int (*const takers[])(struct loader *l, const struct perf_event_header *r
 	[PERF_RECORD_AUX] = take_trace_facts,
 	[PERF_RECORD_SWITCH] = take_switch,
 	[PERF_RECORD_SWITCH_CPU_WIDE] = take_switch,
-	[FINISHED_ROUND] = take_round,
-	[ID_INDEX] = take_id_index,
-	[AUXTRACE_INFO] = take_trace_facts,
-	[AUXTRACE] = take_trace,
-	[TIME_CONV] = take_trace_facts,
+	[RECORD_FINISHED_ROUND] = take_round,
+	[RECORD_ID_INDEX] = take_id_index,
+	[RECORD_AUXTRACE_INFO] = take_trace_facts,
+	[RECORD_AUXTRACE] = take_trace,
+	[RECORD_TIME_CONV] = take_trace_facts,
 };
 
 static int deliver(const struct perf_event_header *record, uint64_t time, uint64_t position,
@@ -468,7 +463,7 @@ static int read_records(struct loader *l, struct err *err)
 		if (type >= sizeof(takers) / sizeof(takers[0]) || !takers[type])
 			continue;
 		rc = read_events(l, err);
-		l->applier.account.records += type < FINISHED_ROUND;
+		l->applier.account.records += type < RECORD_FINISHED_ROUND;
 		if (rc >= 0)
 			rc = takers[type](l, record.header, record.position, err);
 		if (rc < 0)

@@ -54,14 +54,10 @@ static bool is_fault(const struct perf_event_attr *attr)
 }
 
 /* The kernel makes a sample of each occurrence of what it counts itself, whatever the period, where
- * samples are to tell their period (perf_swevent_event() of kernel/events/core.c). Its clocks are
- * timers. */
+ * samples are to tell their period (perf_swevent_event() of kernel/events/core.c). */
 static bool is_each(const struct perf_event_attr *attr)
 {
-	if (attr->type == PERF_TYPE_SOFTWARE)
-		return attr->config != PERF_COUNT_SW_CPU_CLOCK &&
-		       attr->config != PERF_COUNT_SW_TASK_CLOCK;
-	return is_tracepoint(attr);
+	return is_tracepoint(attr) || (attr->type == PERF_TYPE_SOFTWARE && !event_is_clock(attr));
 }
 
 /* Does it sample loads or stores, with their latency and where the data was? */

@@ -4,11 +4,6 @@
 #include "base/clock.h"
 #include "data/writer.h"
 
-/* Of linux tools/perf. */
-#define RECORD_AUXTRACE_INFO 70
-#define RECORD_TIME_CONV 79
-#define AUXTRACE_ARM_SPE 4
-
 int traces_find(const struct event_spec **traced, const struct recorder_options *options,
 		const struct pythons *pythons, struct err *err)
 {
@@ -89,7 +84,7 @@ int traces_tell(const struct outlet *out, uint32_t pmu, const struct traces_cloc
 		uint64_t pmu, of_cpus;
 	} record = {
 		.header = {.type = RECORD_AUXTRACE_INFO, .size = sizeof(record)},
-		.kind = AUXTRACE_ARM_SPE,
+		.kind = DATA_TRACE_ARM_SPE,
 		.pmu = pmu,
 		.of_cpus = 1,
 	};
